@@ -1,0 +1,176 @@
+package events
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Type says what happened. The set is closed: scripts and alert rules match on it.
+type Type string
+
+// The types that the data path raises. docs/events.md says of each what it means and what to do.
+const (
+	TopicDiscovered    Type = "topic_discovered"
+	PartitionsAdded    Type = "partitions_added"
+	SourceTruncated    Type = "source_truncated"
+	TopicRecreated     Type = "topic_recreated"
+	SourceDiverged     Type = "source_diverged"
+	RangeSkipped       Type = "range_skipped"
+	PartitionHalted    Type = "partition_halted"
+	PartitionRecovered Type = "partition_recovered"
+	RouteDegraded      Type = "route_degraded"
+	RouteRecovered     Type = "route_recovered"
+	TargetChanged      Type = "target_changed"
+	DuplicatesPossible Type = "duplicates_possible"
+	ForeignWriter      Type = "foreign_writer"
+	DrainIncomplete    Type = "drain_incomplete"
+	DeliveryDegraded   Type = "delivery_degraded"
+	DiskFull           Type = "disk_full"
+	TopicDeleted       Type = "topic_deleted"
+	CheckpointMissing  Type = "checkpoint_missing"
+)
+
+// Severity ranks events for those who filter.
+type Severity string
+
+// The severities, least first.
+const (
+	Info    Severity = "info"
+	Warning Severity = "warning"
+	Error   Severity = "error"
+)
+
+// Event is one happening. Offsets are source offsets unless the message says otherwise; they are nil where none apply.
+type Event struct {
+	ID          int64         `json:"id"`
+	Time        time.Time     `json:"time"`
+	Type        Type          `json:"type"`
+	Severity    Severity      `json:"severity"`
+	Route       string        `json:"route"`
+	Topic       string        `json:"topic,omitempty"`
+	Partition   *int32        `json:"partition,omitempty"`
+	Worker      string        `json:"worker,omitempty"`
+	Message     string        `json:"message"`
+	FirstOffset *route.Offset `json:"first_offset,omitempty"`
+	LastOffset  *route.Offset `json:"last_offset,omitempty"`
+	Reason      string        `json:"reason,omitempty"`
+}
+
+// Of starts an event about one partition.
+func Of(p route.Partition, t Type, s Severity, message string) Event {
+	n := p.Partition
+	return Event{Type: t, Severity: s, Topic: p.Topic, Partition: &n, Message: message}
+}
+
+// Range adds the first and last source offset that the event is about.
+func (e Event) Range(first, last route.Offset) Event {
+	e.FirstOffset, e.LastOffset = &first, &last
+	return e
+}
+
+// Because adds the reason in one line.
+func (e Event) Because(reason string) Event {
+	e.Reason = reason
+	return e
+}
+
+// Log keeps the newest events in memory.
+type Log struct {
+	route  string
+	worker string
+	keep   int
+	log    hclog.Logger
+	total  *prometheus.CounterVec
+
+	mu     sync.Mutex
+	events []Event
+	nextID int64
+	fresh  chan struct{} // closed and replaced at each event
+}
+
+// NewLog returns a log that keeps the newest `keep` events of a route as seen by one worker.
+func NewLog(r route.Route, worker string, keep int, log hclog.Logger, reg prometheus.Registerer) *Log {
+	return &Log{
+		route: r.String(), worker: worker, keep: keep, log: log,
+		total: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+			Name: "causeway_events_total", Help: "Events by type.", ConstLabels: prometheus.Labels{"route": r.String()},
+		}, []string{"type"}),
+		nextID: time.Now().UnixMicro(),
+		fresh:  make(chan struct{}),
+	}
+}
+
+// Emit numbers, stamps, counts, logs and keeps an event, and returns it as kept.
+func (l *Log) Emit(e Event) Event {
+	l.mu.Lock()
+	e.ID, e.Time, e.Route, e.Worker = l.nextID, time.Now(), l.route, l.worker
+	l.nextID++
+	l.events = append(l.events, e)
+	if len(l.events) > l.keep {
+		l.events = append(l.events[:0:0], l.events[len(l.events)-l.keep:]...)
+	}
+	close(l.fresh)
+	l.fresh = make(chan struct{})
+	l.mu.Unlock()
+	l.total.WithLabelValues(string(e.Type)).Inc()
+	l.write(e)
+	return e
+}
+
+func (l *Log) write(e Event) {
+	args := []any{"type", string(e.Type), "message", e.Message, "route", e.Route}
+	if e.Topic != "" {
+		args = append(args, "topic", e.Topic)
+	}
+	if e.Partition != nil {
+		args = append(args, "partition", *e.Partition)
+	}
+	if e.FirstOffset != nil {
+		args = append(args, "first_offset", *e.FirstOffset, "last_offset", *e.LastOffset)
+	}
+	if e.Reason != "" {
+		args = append(args, "reason", e.Reason)
+	}
+	switch e.Severity {
+	case Error:
+		l.log.Error("event", args...)
+	case Warning:
+		l.log.Warn("event", args...)
+	case Info:
+		l.log.Info("event", args...)
+	}
+}
+
+// Since returns the kept events with an id greater than id, oldest first, and a channel that closes when there is a newer one.
+func (l *Log) Since(id int64) ([]Event, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range l.events {
+		if e.ID > id {
+			return append([]Event(nil), l.events[i:]...), l.fresh
+		}
+	}
+	return nil, l.fresh
+}
+
+// Wait returns what Since returns as soon as there is anything, or nothing when ctx ends.
+func (l *Log) Wait(ctx context.Context, id int64) []Event {
+	for {
+		found, fresh := l.Since(id)
+		if len(found) > 0 {
+			return found
+		}
+		select {
+		case <-fresh:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
