@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/status", s.status)
+	mux.HandleFunc("GET /api/v1/topics", s.topics)
+	mux.HandleFunc("GET /api/v1/topics/{topic}", s.topic)
+	mux.HandleFunc("GET /api/v1/partitions", s.partitions)
+	mux.HandleFunc("GET /api/v1/excluded-topics", s.excluded)
+	mux.HandleFunc("GET /api/v1/events", s.events)
+	mux.HandleFunc("GET /api/v1/wait", s.wait)
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusFound))
+	mux.Handle("GET /ui/", ui())
+	return mux
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	id := s.deps.Identity
+	answer(w, http.StatusOK, Status{
+		Role: id.Role, Version: id.Version, Leader: id.Worker, Workers: 1,
+		Route:         totalsOfRoute(id.Route.String(), s.deps.Mirror.Snapshot()),
+		UptimeSeconds: time.Since(id.Started).Seconds(),
+	})
+}
+
+func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
+	answerList(w, r, topicLister(), totalsOfTopics(s.deps.Mirror.Snapshot().Partitions))
+}
+
+func (s *Server) topic(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("topic")
+	parts := partitionsOf(s.deps.Mirror.Snapshot().Partitions, name)
+	if len(parts) == 0 {
+		fail(w, http.StatusNotFound, "not_found", fmt.Sprintf("topic %q is not mirrored", name))
+		return
+	}
+	t := totalsOfTopics(parts)[0]
+	t.Partitions = parts
+	answer(w, http.StatusOK, t)
+}
+
+func (s *Server) partitions(w http.ResponseWriter, r *http.Request) {
+	parts := s.deps.Mirror.Snapshot().Partitions
+	if topic := r.URL.Query().Get("topic"); topic != "" {
+		parts = partitionsOf(parts, topic)
+	}
+	answerList(w, r, partitionLister(), parts)
+}
+
+func (s *Server) excluded(w http.ResponseWriter, r *http.Request) {
+	answerList(w, r, excludedLister(), s.deps.Mirror.Excluded())
+}
+
+func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	topic := q.Get("topic")
+	lag, err := parseNumber(q, "lag", 0)
+	timeout, err2 := s.parseWait(q, "timeout", 30*time.Second)
+	if err = errors.Join(err, err2); err != nil {
+		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
+		return
+	}
+	if topic != "" && len(partitionsOf(s.deps.Mirror.Snapshot().Partitions, topic)) == 0 {
+		fail(w, http.StatusNotFound, "not_found", fmt.Sprintf("topic %q is not mirrored", topic))
+		return
+	}
+	s.extend(w, timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	present, ok, err := s.deps.Mirror.WaitCaughtUp(ctx, topic, lag)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		fail(w, http.StatusServiceUnavailable, "unavailable", err.Error())
+	case ok:
+		answer(w, http.StatusOK, Waited{Topic: topic, LagRecords: present})
+	default:
+		answer(w, http.StatusRequestTimeout, Waited{
+			Code: "timeout", Message: fmt.Sprintf("still %d records behind after %s", present, timeout), Topic: topic, LagRecords: present,
+		})
+	}
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]string{"status": "alive"})
+}
+
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+	r := readiness(s.deps.Mirror.Snapshot())
+	code := http.StatusOK
+	if !r.Ready {
+		code = http.StatusServiceUnavailable
+	}
+	answer(w, code, r)
+}
+
+// extend gives an answer that waits its waiting time on top of the usual write deadline.
+func (s *Server) extend(w http.ResponseWriter, wait time.Duration) {
+	// Writers without deadlines (tests) say so; they need none.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + s.cfg.WriteTimeout))
+}
+
+func (s *Server) parseWait(q url.Values, key string, missing time.Duration) (time.Duration, error) {
+	text := q.Get(key)
+	if text == "" {
+		return missing, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > s.cfg.MaxWait {
+		return 0, fmt.Errorf("%s %q: must be a duration from 0s to %s, such as 30s", key, text, s.cfg.MaxWait)
+	}
+	return d, nil
+}
+
+func parseNumber(q url.Values, key string, missing int64) (int64, error) {
+	text := q.Get(key)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s %q: must be a whole number, 0 or more", key, text)
+	}
+	return n, nil
+}
+
+func answerList[T any](w http.ResponseWriter, r *http.Request, l lister[T], items []T) {
+	p, err := parsePage(r.URL.Query())
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
+		return
+	}
+	out, err := l.list(items, p)
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
+		return
+	}
+	answer(w, http.StatusOK, out)
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil { // only our own types come here
+		code, text = http.StatusInternalServerError, []byte(`{"code":"internal","message":"the answer cannot be written as JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+func fail(w http.ResponseWriter, code int, kind, message string) {
+	answer(w, code, Failure{Code: kind, Message: message})
+}

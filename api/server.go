@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config are the server's bounds. The zero value is not useful; begin with DefaultConfig.
+type Config struct {
+	HeaderTimeout time.Duration // from the connection's first byte to the end of the request's headers
+	WriteTimeout  time.Duration // for an answer that does not wait; waits add their own time
+	IdleTimeout   time.Duration // a kept connection without a request is closed after this
+	MaxWait       time.Duration // the longest wait that a client may ask for
+	DrainTimeout  time.Duration // how long open answers may go on after Run's context has ended
+}
+
+// DefaultConfig returns bounds that suit browsers, scrapers and scripts.
+func DefaultConfig() Config {
+	return Config{
+		HeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
+		MaxWait: 10 * time.Minute, DrainTimeout: 2 * time.Second,
+	}
+}
+
+// Validate names every bound that is not positive.
+func (c Config) Validate() error {
+	var faults []error
+	for name, d := range map[string]time.Duration{
+		"header_timeout": c.HeaderTimeout, "write_timeout": c.WriteTimeout, "idle_timeout": c.IdleTimeout,
+		"max_wait": c.MaxWait, "drain_timeout": c.DrainTimeout,
+	} {
+		if d <= 0 {
+			faults = append(faults, fmt.Errorf("server.%s: %s: must be more than 0", name, d))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Deps are what the server shows and where it registers its own metrics.
+type Deps struct {
+	Log      hclog.Logger
+	Identity Identity
+	Mirror   Mirror
+	Events   Events
+	Registry *prometheus.Registry // served at /metrics; the server's own metrics are registered here too
+}
+
+// Server answers HTTP.
+type Server struct {
+	cfg     Config
+	deps    Deps
+	metrics *metrics
+	mux     *http.ServeMux
+}
+
+// New builds the server; nothing is opened before Run.
+func New(cfg Config, deps Deps) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity)}
+	s.mux = s.routes()
+	return s, nil
+}
+
+// Run serves on l until ctx ends, lets open answers finish within the drain time and returns. It closes l. Waiting requests are answered at
+// once when ctx ends. A listener that fails is an error.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: s.cfg.HeaderTimeout,
+		ReadTimeout:       s.cfg.WriteTimeout,
+		WriteTimeout:      s.cfg.WriteTimeout,
+		IdleTimeout:       s.cfg.IdleTimeout,
+		ErrorLog:          s.deps.Log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		// Requests inherit ctx, so that long polls end with it; Shutdown alone would wait for them.
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }() // owned by Run: it returns after Shutdown or Close, and Run reads its answer
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve http on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	err := srv.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = srv.Close() // a client that does not read must not hold the process
+	}
+	<-served
+	return err
+}
+
+// ServeHTTP makes the server usable without a listener.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	counted := &countingWriter{ResponseWriter: w}
+	w = counted
+	h, pattern := s.mux.Handler(r)
+	if pattern == "" {
+		s.refuse(w, r, h)
+		s.metrics.count("none", counted.status())
+		return
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	s.mux.ServeHTTP(w, r)
+	s.metrics.count(pattern, counted.status())
+}
+
+// refuse answers a request that no pattern takes. The mux decides between 404 and 405 (and names the methods); the body becomes ours.
+func (*Server) refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	verdict := &headOnly{header: http.Header{}}
+	h.ServeHTTP(verdict, r)
+	switch verdict.code {
+	case http.StatusMethodNotAllowed:
+		allow := verdict.header.Get("Allow")
+		w.Header().Set("Allow", allow)
+		fail(w, verdict.code, "method_not_allowed", r.Method+" is not possible here; possible: "+allow)
+	case http.StatusNotFound:
+		fail(w, verdict.code, "not_found", "nothing is at "+r.URL.Path)
+	default: // a redirect to the clean path
+		h.ServeHTTP(w, r)
+	}
+}
+
+// headOnly keeps an answer's status and headers and drops its body.
+type headOnly struct {
+	header http.Header
+	code   int
+}
+
+func (h *headOnly) Header() http.Header          { return h.header }
+func (h *headOnly) WriteHeader(code int)         { h.code = code }
+func (*headOnly) Write(body []byte) (int, error) { return len(body), nil }
+
+// countingWriter remembers the status for the metrics.
+type countingWriter struct {
+	http.ResponseWriter
+
+	code int
+}
+
+func (c *countingWriter) WriteHeader(code int) {
+	if c.code == 0 {
+		c.code = code
+	}
+	c.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (c *countingWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *countingWriter) status() int {
+	if c.code == 0 {
+		return http.StatusOK
+	}
+	return c.code
+}
