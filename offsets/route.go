@@ -1,0 +1,73 @@
+package offsets
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Route is what is remembered of a whole route.
+type Route struct {
+	// SourceCluster and TargetCluster are the cluster ids as Kafka reports them, so that a changed address that leads to another cluster is
+	// noticed. Empty when not yet known.
+	SourceCluster, TargetCluster string
+	// ProducerID is the route's producer id on the target cluster; -1 while none was taken.
+	ProducerID int64
+	// Discovered says that the first discovery of topics was done; FirstTopics are those that it found. The setting `start` applies to them
+	// alone, topics found later are copied from their beginning.
+	Discovered  bool
+	FirstTopics []string
+	// Version is the store's count of writes: 0 when nothing was stored yet. SaveRoute refuses a Route whose Version is not the stored one,
+	// and stores it with the next.
+	Version int64
+}
+
+// NoRoute is what a store answers before anything was saved.
+func NoRoute() Route { return Route{ProducerID: -1} }
+
+type storedRoute struct {
+	V             int      `json:"v"`
+	SourceCluster string   `json:"source_cluster"`
+	TargetCluster string   `json:"target_cluster"`
+	ProducerID    int64    `json:"producer_id"`
+	Discovered    bool     `json:"discovered"`
+	FirstTopics   []string `json:"first_topics"`
+	Version       int64    `json:"version"`
+}
+
+// MarshalJSON writes the versioned form.
+func (r Route) MarshalJSON() ([]byte, error) {
+	topics := r.FirstTopics
+	if topics == nil {
+		topics = []string{}
+	}
+	return json.Marshal(storedRoute{
+		V: Version, SourceCluster: r.SourceCluster, TargetCluster: r.TargetCluster, ProducerID: r.ProducerID,
+		Discovered: r.Discovered, FirstTopics: topics, Version: r.Version,
+	})
+}
+
+// UnmarshalJSON reads the versioned form as strictly as a checkpoint's.
+func (r *Route) UnmarshalJSON(text []byte) error {
+	var s storedRoute
+	if err := decodeStrict(text, &s); err != nil {
+		return fmt.Errorf("decode route: %w", err)
+	}
+	if s.ProducerID < -1 || s.Version < 0 {
+		return fmt.Errorf("decode route: producer_id is %d, version is %d", s.ProducerID, s.Version)
+	}
+	*r = Route{
+		SourceCluster: s.SourceCluster, TargetCluster: s.TargetCluster, ProducerID: s.ProducerID,
+		Discovered: s.Discovered, FirstTopics: s.FirstTopics, Version: s.Version,
+	}
+	if len(r.FirstTopics) == 0 {
+		r.FirstTopics = nil
+	}
+	return nil
+}
+
+// sameContent says that both hold the same but for the version.
+func (r Route) sameContent(o Route) bool {
+	return r.SourceCluster == o.SourceCluster && r.TargetCluster == o.TargetCluster && r.ProducerID == o.ProducerID &&
+		r.Discovered == o.Discovered && slices.Equal(r.FirstTopics, o.FirstTopics)
+}
