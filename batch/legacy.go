@@ -1,6 +1,12 @@
 package batch
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/causeway-mirror/causeway/route"
+)
 
 // An entry of a message set: offset 8, length 4, CRC 4, magic 1, attributes 1, timestamp 8 (format 1 only), key and value, each with its length as int32, -1 for null.
 // In a compressed entry the value is a message set of its own.
@@ -65,4 +71,67 @@ func legacyBytes(b []byte) (field, rest []byte, ok bool) {
 		return nil, nil, false
 	}
 	return b[:size:size], b[size:], true
+}
+
+// resetLegacy begins with an entry of a message set: the entry itself, or the message set in it.
+func (r *Reader) resetLegacy() error {
+	r.rest, r.shift, r.last = r.batch, 0, route.NoOffset
+	if r.batch.Codec() == None {
+		return nil
+	}
+	_, value, err := r.batch.legacyKeyValue()
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		return corrupt(r.batch, "value", nil, "null in a compressed entry")
+	}
+	if r.rest, err = r.decompress(value); err != nil {
+		return err
+	}
+	if r.batch.Magic() == 0 {
+		return nil
+	}
+	// Format 1 counts the offsets inside from the first; the entry has that of the last (KIP-31). So the last one inside has to be found.
+	var last route.Offset
+	for rest := r.rest; len(rest) > 0; {
+		var inner Batch
+		if inner, rest, err = Next(rest); err != nil {
+			return r.fail("value", nil, "the message set inside is not whole")
+		}
+		last = inner.BaseOffset()
+	}
+	if r.shift = r.batch.BaseOffset() - last; r.shift < 0 {
+		return r.fail("offset", last, "an inner offset beyond the entry's")
+	}
+	return nil
+}
+
+// nextLegacy gives the next record of a message set. An offset inside may not leave the entry's, nor go back.
+func (r *Reader) nextLegacy() (*Record, error) {
+	inner, rest, err := Next(r.rest)
+	if errors.Is(err, io.EOF) {
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, r.fail("value", nil, "the message set inside is not whole")
+	}
+	if err := inner.Check(); err != nil {
+		return nil, r.fail("value", nil, "the message set inside: "+err.Error())
+	}
+	nested := inner.Codec() != None // an entry that is not compressed is read as a set of one
+	if inner.Magic() != r.batch.Magic() || nested {
+		return nil, r.fail("value", nil, "an entry inside is compressed or of another format")
+	}
+	key, value, err := inner.legacyKeyValue()
+	if err != nil {
+		return nil, err
+	}
+	offset := inner.BaseOffset() + r.shift
+	if offset <= r.last || offset > r.batch.BaseOffset() {
+		return nil, r.fail("offset", offset, "out of order or beyond the entry's")
+	}
+	r.record = Record{Offset: offset, Timestamp: inner.legacyTimestamp(), Key: key, Value: value, Headers: r.headers[:0]}
+	r.rest, r.last = rest, offset
+	return &r.record, nil
 }
