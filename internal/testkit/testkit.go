@@ -1,14 +1,16 @@
 // Package testkit holds what tests of every package share. It is imported by tests only.
 package testkit
 
-import (
-	"testing"
+import "go.uber.org/goleak"
 
-	"go.uber.org/goleak"
-)
+// Runner is a *testing.M, or something around one that has to end things before goroutines are counted.
+type Runner interface {
+	// Run runs the tests and returns the exit code.
+	Run() int
+}
 
 // Main runs a package's tests and fails if they leave goroutines behind. It is the only place that may ignore one, with its reason.
-func Main(m *testing.M) {
+func Main(m Runner) {
 	goleak.VerifyTestMain(m,
 		// sarama's metrics registry starts one meter goroutine for the whole process and offers no way to stop it.
 		goleak.IgnoreAnyFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"),

@@ -1,0 +1,107 @@
+package kafkatest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Broker is one member of a Cluster. Kill, Stop, Pause and Resume are those of its process; its data stays until the cluster is closed.
+type Broker struct {
+	*process
+	cluster *Cluster
+	proxy   *Proxy // nil without Options.Proxy
+	id      int
+
+	port           int // of the listener that Bootstrap names
+	proxiedPort    int // of the listener behind the proxy
+	controllerPort int // KRaft only
+}
+
+// ID is the broker's id in the cluster.
+func (b *Broker) ID() int { return b.id }
+
+// Addr is the address of the broker's own listener.
+func (b *Broker) Addr() string { return loopback(b.port) }
+
+// Proxy is the proxy before the broker's second listener; nil without Options.Proxy.
+func (b *Broker) Proxy() *Proxy { return b.proxy }
+
+// Start starts the broker, again after Kill or Stop, and returns when it serves and is part of the cluster's metadata.
+// A broker registered in ZooKeeper can come back only when its old session is over; Start waits for that first.
+func (b *Broker) Start(ctx context.Context) error {
+	if zk := b.cluster.zk; zk != nil {
+		if err := zk.sessionOver(ctx, fmt.Sprintf("/brokers/ids/%d", b.id)); err != nil {
+			return fmt.Errorf("start %s: %w", b.name, err)
+		}
+	}
+	if err := b.launch(); err != nil {
+		return err
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.RetryTimeout(time.Second), kgo.DialTimeout(time.Second))
+	if err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	defer cl.Close()
+	return b.until(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return b.registered(ctx, cl)
+	})
+}
+
+// registered asks the broker itself whether it knows itself as a member with the address it was given.
+func (b *Broker) registered(ctx context.Context, cl *kgo.Client) error {
+	md, err := kadm.NewClient(cl).BrokerMetadata(ctx)
+	if err != nil {
+		return err
+	}
+	if md.Controller < 0 {
+		return fmt.Errorf("no controller yet")
+	}
+	if !slices.ContainsFunc(md.Brokers, func(d kadm.BrokerDetail) bool { return int(d.NodeID) == b.id && int(d.Port) == b.port }) {
+		return fmt.Errorf("not registered yet")
+	}
+	return nil
+}
+
+// format prepares the folder of a KRaft node. ZooKeeper's brokers need none of it.
+func (b *Broker) format(ctx context.Context) error {
+	if b.cluster.useZooKeeper() {
+		return nil
+	}
+	const clusterID = "Q2F1c2V3YXlUZXN0cy4uLg" // any 16 bytes in base64
+	args, err := javaArgs(b.cluster.opts.Version, b.dir, "128m", "kafka.tools.StorageTool", "format", "-t", clusterID, "-c", b.properties())
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // our own argument list
+	cmd.SysProcAttr = sysProcAttr()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("format storage of %s: %w\n%s", b.name, err, out)
+	}
+	return nil
+}
+
+// properties is the path of the broker's configuration.
+func (b *Broker) properties() string { return filepath.Join(b.dir, "server.properties") }
+
+// configure writes the configuration and fixes the command line.
+func (b *Broker) configure() error {
+	if err := os.MkdirAll(filepath.Join(b.dir, "data"), 0o750); err != nil {
+		return fmt.Errorf("create folder of %s: %w", b.name, err)
+	}
+	if err := os.WriteFile(b.properties(), render(b.config()), 0o600); err != nil {
+		return fmt.Errorf("write configuration of %s: %w", b.name, err)
+	}
+	var err error
+	b.args, err = javaArgs(b.cluster.opts.Version, b.dir, b.cluster.opts.Heap, "kafka.Kafka", b.properties())
+	return err
+}

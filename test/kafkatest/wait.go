@@ -1,0 +1,56 @@
+package kafkatest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// readyWithin is how long a server may take until it serves. It is generous: several Java servers may be starting on two cores.
+	readyWithin = 2 * time.Minute
+	// startTries bounds how often a start is repeated with other ports.
+	startTries = 3
+	// tailLines is how much of each server's log a failed test prints.
+	tailLines = 40
+)
+
+// until waits until probe succeeds, and gives up at once when the process has ended.
+func (p *process) until(ctx context.Context, probe func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := poll(ctx, readyWithin, func(ctx context.Context) error {
+		if !p.Running() {
+			cancel(fmt.Errorf("%s ended before it served", p.name))
+			return context.Cause(ctx)
+		}
+		return probe(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.tail(tailLines))
+	}
+	return nil
+}
+
+// portTaken says whether the process ended because somebody else listens on its port.
+func (p *process) portTaken() bool { return strings.Contains(p.Log(), "Address already in use") }
+
+// poll calls probe until it returns nil, ctx ends or the time is over; then it returns what probe said last.
+func poll(ctx context.Context, within time.Duration, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (waited: %w)", err, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}

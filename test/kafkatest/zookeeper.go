@@ -1,0 +1,134 @@
+package kafkatest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ZooKeeper is a real stand-alone ZooKeeper server. Its data is flushed to disk, so it may be killed and started again.
+type ZooKeeper struct {
+	*process
+	port int
+}
+
+// StartZooKeeper starts a ZooKeeper server without brokers and closes it at the end of the test.
+func StartZooKeeper(t testing.TB) *ZooKeeper {
+	t.Helper()
+	Require(t)
+	dir, err := os.MkdirTemp("", "causeway-zookeeper-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := openZooKeeper(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(z.tail(tailLines))
+		}
+		if err := z.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = os.RemoveAll(dir) //nolint:errcheck // best effort
+	})
+	return z
+}
+
+// openZooKeeper starts a server in a new folder below root. A port that was taken meanwhile is replaced.
+func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
+	var err error
+	for try := range startTries {
+		var ports []int
+		if ports, err = freePorts(1); err != nil {
+			return nil, err
+		}
+		z := &ZooKeeper{port: ports[0], process: &process{name: "zookeeper", dir: filepath.Join(root, fmt.Sprintf("zookeeper-%d", try))}}
+		if err = z.configure(); err != nil {
+			return nil, err
+		}
+		if err = z.Start(ctx); err == nil {
+			return z, nil
+		}
+		_ = z.Kill() //nolint:errcheck // the error that matters is the start's
+		if !z.portTaken() {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func (z *ZooKeeper) configure() error {
+	data := filepath.Join(z.dir, "data")
+	if err := os.MkdirAll(data, 0o750); err != nil {
+		return fmt.Errorf("create zookeeper folder: %w", err)
+	}
+	// A short tick lets short sessions be asked for; the ceiling lets long ones be, too.
+	conf := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\ntickTime=500\nmaxSessionTimeout=120000\nmaxClientCnxns=0\n"+
+		"admin.enableServer=false\n4lw.commands.whitelist=*\n", data, z.port)
+	file := filepath.Join(z.dir, "zoo.cfg")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		return fmt.Errorf("write zookeeper configuration: %w", err)
+	}
+	var err error
+	z.args, err = javaArgs(Kafka3, z.dir, "256m", "org.apache.zookeeper.server.quorum.QuorumPeerMain", file)
+	return err
+}
+
+// Addr is the server's host:port.
+func (z *ZooKeeper) Addr() string { return loopback(z.port) }
+
+// Start starts the server, again after Kill or Stop, and returns when it serves.
+func (z *ZooKeeper) Start(ctx context.Context) error {
+	if err := z.launch(); err != nil {
+		return err
+	}
+	return z.until(ctx, func(ctx context.Context) error {
+		answer, err := z.ask(ctx, "ruok")
+		if err == nil && answer != "imok" {
+			err = fmt.Errorf("zookeeper answers %q", answer)
+		}
+		return err
+	})
+}
+
+// sessionOver returns when no session holds the ephemeral node at path any more.
+func (z *ZooKeeper) sessionOver(ctx context.Context, path string) error {
+	return poll(ctx, readyWithin, func(ctx context.Context) error {
+		dump, err := z.ask(ctx, "dump")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(dump) {
+			if strings.TrimSpace(line) == path {
+				return fmt.Errorf("an old session still holds %s", path)
+			}
+		}
+		return nil
+	})
+}
+
+// ask sends one of ZooKeeper's four-letter commands and returns the answer.
+func (z *ZooKeeper) ask(ctx context.Context, command string) (string, error) {
+	d := net.Dialer{Timeout: time.Second}
+	conn, err := d.DialContext(ctx, "tcp", z.Addr())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() //nolint:errcheck // read to its end
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, command); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
