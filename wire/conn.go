@@ -64,6 +64,7 @@ type waiter struct {
 	body      *slab.Slab
 	abandoned bool // nobody waits any more; guarded by Conn.mu
 	taken     bool // the reservation has gone into body; guarded by Conn.mu
+	finished  bool // err, resp and body are final; guarded by Conn.mu
 }
 
 // newConn starts the goroutine that reads answers. The connection is not negotiated yet.

@@ -217,7 +217,7 @@ func (c *Conn) finish(w *waiter, err error) {
 		return
 	}
 	c.mu.Lock()
-	w.err = err
+	w.err, w.finished = err, true
 	drop := w.body != nil && (w.abandoned || err != nil)
 	giveBack := w.pool != nil && err != nil && !w.taken && !w.abandoned
 	c.mu.Unlock()
