@@ -257,6 +257,32 @@ func (c *Cluster) CreateTopic(t testing.TB, topic string, partitions int, config
 	}
 }
 
+// AwaitInSync waits until every replica of the topic is in sync, as it has to be before a test takes the next broker away.
+func (c *Cluster) AwaitInSync(t testing.TB, topic string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	err = poll(t.Context(), readyWithin, func(ctx context.Context) error {
+		topics, err := adm.ListTopics(ctx, topic)
+		if err != nil {
+			return err
+		}
+		for _, p := range topics[topic].Partitions {
+			if len(p.ISR) < len(p.Replicas) {
+				return fmt.Errorf("partition %d: in sync are %v of %v", p.Partition, p.ISR, p.Replicas)
+			}
+		}
+		return leaders(topics[topic], len(topics[topic].Partitions))
+	})
+	if err != nil {
+		t.Fatalf("wait for replicas of topic %s: %v", topic, err)
+	}
+}
+
 // leaders returns an error unless topic has so many partitions and each has a leader.
 func leaders(topic kadm.TopicDetail, partitions int) error {
 	if topic.Err != nil {

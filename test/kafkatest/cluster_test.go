@@ -66,3 +66,55 @@ func TestKillAndRestartKeepsData(t *testing.T) {
 		})
 	}
 }
+
+func TestPausedBrokerGoesOnWhereItStood(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.Start(t, kafkatest.Options{Version: kafkatest.Kafka3})
+	c.CreateTopic(t, "t", 1, nil)
+	cl := c.Client(t)
+	produce(t, cl, "t", 0, 10)
+	require.NoError(t, c.Broker(0).Pause())
+	require.True(t, c.Broker(0).Running())
+	acked := make(chan error, 1)
+	cl.Produce(t.Context(), &kgo.Record{Topic: "t", Value: []byte("record 10")}, func(_ *kgo.Record, err error) { acked <- err })
+	select {
+	case err := <-acked:
+		t.Fatalf("a paused broker answered: %v", err)
+	case <-time.After(time.Second):
+	}
+	require.NoError(t, c.Broker(0).Resume())
+	require.NoError(t, <-acked)
+	consume(t, c, "t", 11)
+}
+
+func TestThreeBrokersOutliveOne(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{kafkatest.Kafka3, kafkatest.Kafka4} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			c := kafkatest.Start(t, kafkatest.Options{Version: version, Brokers: 3})
+			t.Logf("started in %v", time.Since(began))
+			require.Len(t, c.Bootstrap(), 3)
+			c.CreateTopic(t, "t", 1, map[string]string{"min.insync.replicas": "2"})
+			cl := c.Client(t)
+			produce(t, cl, "t", 0, 10)
+			for i := range 3 {
+				require.NoError(t, c.Broker(i).Kill())
+				produce(t, cl, "t", 10*(i+1), 10)
+				require.NoError(t, c.Broker(i).Start(t.Context()))
+				c.AwaitInSync(t, "t")
+			}
+			consume(t, c, "t", 40)
+		})
+	}
+}
+
+func TestZooKeeperKeepsItsPortAndData(t *testing.T) {
+	t.Parallel()
+	z := kafkatest.StartZooKeeper(t)
+	addr := z.Addr()
+	require.NoError(t, z.Kill())
+	require.NoError(t, z.Start(t.Context()))
+	require.Equal(t, addr, z.Addr())
+}

@@ -1,0 +1,147 @@
+package kafkatest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// stillFor is how long a reader goes without a record until it takes the rest of the offsets as empty: aborted or compacted away
+// with no control record behind. It costs time only where that is so, and a slow machine must not run into it.
+const stillFor = 10 * time.Second
+
+// fingerprints reads a topic up to its last stable offsets at the time of the call and returns each partition's records in order.
+func fingerprints(ctx context.Context, bootstrap []string, topic string, timestamps bool) (map[int32][]mark, error) {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(200*time.Millisecond))
+	if err != nil {
+		return nil, fmt.Errorf("create consumer: %w", err)
+	}
+	defer cl.Close()
+	out, ends, err := extents(ctx, cl, topic)
+	if err != nil {
+		return nil, err
+	}
+	for len(ends) > 0 {
+		poll, cancel := context.WithTimeout(ctx, stillFor)
+		fetches := cl.PollFetches(poll)
+		cancel()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("read %s: %w", topic, ctx.Err())
+		}
+		if fetches.NumRecords() == 0 && poll.Err() != nil {
+			break
+		}
+		if err := fatal(fetches); err != nil {
+			return nil, fmt.Errorf("read %s: %w", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			end, ok := ends[r.Partition]
+			if ok && r.Offset < end && !r.Attrs.IsControl() {
+				out[r.Partition] = append(out[r.Partition], mark{fingerprint(r, timestamps), r.Offset})
+			}
+			if r.Offset >= end-1 {
+				delete(ends, r.Partition)
+			}
+		})
+	}
+	return out, nil
+}
+
+// extents returns an empty list for every partition, and the last stable offset of each that is not empty.
+func extents(ctx context.Context, cl *kgo.Client, topic string) (map[int32][]mark, map[int32]int64, error) {
+	adm := kadm.NewClient(cl)
+	stable, err := adm.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list ends of %s: %w", topic, err)
+	}
+	starts, err := adm.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list starts of %s: %w", topic, err)
+	}
+	if err := errors.Join(stable.Error(), starts.Error()); err != nil {
+		return nil, nil, fmt.Errorf("list offsets of %s: %w", topic, err)
+	}
+	lists, ends := map[int32][]mark{}, map[int32]int64{}
+	stable.Each(func(o kadm.ListedOffset) {
+		lists[o.Partition] = nil
+		if start, ok := starts.Lookup(topic, o.Partition); ok && start.Offset < o.Offset {
+			ends[o.Partition] = o.Offset
+		}
+	})
+	if len(lists) == 0 {
+		return nil, nil, fmt.Errorf("topic %s has no partitions", topic)
+	}
+	return lists, ends, nil
+}
+
+// fatal returns the first error of a poll that is not just the end of its own time.
+func fatal(fetches kgo.Fetches) error {
+	for _, e := range fetches.Errors() {
+		if !errors.Is(e.Err, context.DeadlineExceeded) {
+			return fmt.Errorf("partition %d: %w", e.Partition, e.Err)
+		}
+	}
+	return nil
+}
+
+// fingerprint hashes what a mirror must keep of a record. Lengths are hashed with the bytes, and null differs from empty.
+func fingerprint(r *kgo.Record, timestamps bool) uint64 {
+	h := fnv.New64a()
+	number := func(n int64) {
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:errcheck // a hash does not fail
+	}
+	put := func(b []byte) {
+		if b == nil {
+			number(-1)
+			return
+		}
+		number(int64(len(b)))
+		_, _ = h.Write(b) //nolint:errcheck // a hash does not fail
+	}
+	put(r.Key)
+	put(r.Value)
+	number(int64(len(r.Headers)))
+	for _, x := range r.Headers {
+		put([]byte(x.Key))
+		put(x.Value)
+	}
+	if timestamps {
+		number(r.Timestamp.UnixMilli())
+	}
+	return h.Sum64()
+}
+
+// AwaitRecords waits until the topic holds at least so many offsets over all partitions that read_committed consumers may read;
+// with transactions, markers and aborted records count, too. It fails the test when that takes longer than within.
+func AwaitRecords(t testing.TB, bootstrap []string, topic string, records int64, within time.Duration) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	err = poll(t.Context(), within, func(ctx context.Context) error {
+		ends, err := adm.ListCommittedOffsets(ctx, topic)
+		if err = errors.Join(err, ends.Error()); err != nil {
+			return err
+		}
+		var sum int64
+		ends.Each(func(o kadm.ListedOffset) { sum += o.Offset })
+		if sum < records {
+			return fmt.Errorf("%s has %d of %d records", topic, sum, records)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("wait for records: %v", err)
+	}
+}
