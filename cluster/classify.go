@@ -56,7 +56,8 @@ func Classify(err error) Class {
 	if code, ok := protocolCode(err); ok {
 		return classOfCode(code)
 	}
-	if isTLS(err) {
+	var authentication *AuthenticationError
+	if isTLS(err) || errors.As(err, &authentication) {
 		return Authentication
 	}
 	var configuration sarama.ConfigurationError
@@ -114,11 +115,11 @@ func isTLS(err error) bool {
 		authority    x509.UnknownAuthorityError
 		host         x509.HostnameError
 		invalid      x509.CertificateInvalidError
-		alert        tls.AlertError
+		link         *net.OpError
 		record       tls.RecordHeaderError
 	)
 	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) ||
-		errors.As(err, &alert) || errors.As(err, &record)
+		errors.As(err, &record) || errors.As(err, &link) && (link.Op == "remote error" || link.Op == "local error") // TLS alerts
 }
 
 // isNetwork reports whether an error is of the link: refused, reset, timed out, closed, or a name that does not resolve.
