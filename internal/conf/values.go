@@ -1,0 +1,101 @@
+package conf
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bytes is a size, written as 64KiB, 256MiB, 10GB or a plain number of bytes. It is never negative.
+type Bytes int64
+
+type unit struct {
+	name string
+	size int64
+}
+
+// units are tried in order; the binary ones first, so that String finds the largest that divides.
+func units() []unit {
+	return []unit{
+		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1},
+	}
+}
+
+// UnmarshalText reads a whole number with or without a unit.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	number, size := strings.TrimSpace(string(text)), int64(1)
+	for _, u := range units() {
+		if head, ok := strings.CutSuffix(number, u.name); ok {
+			number, size = strings.TrimSpace(head), u.size
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 {
+		return fmt.Errorf("want a size such as 64KiB or 256MiB, got %q", text)
+	}
+	if n > math.MaxInt64/size {
+		return fmt.Errorf("size %q is too large", text)
+	}
+	*b = Bytes(n * size)
+	return nil
+}
+
+// String writes the size in the largest binary unit that divides it.
+func (b Bytes) String() string {
+	for _, u := range units()[:4] {
+		if b != 0 && int64(b)%u.size == 0 {
+			return strconv.FormatInt(int64(b)/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// MarshalText is what UnmarshalText reads.
+func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// Set makes Bytes a command-line flag.
+func (b *Bytes) Set(text string) error { return b.UnmarshalText([]byte(text)) }
+
+// Type names the flag's kind in a usage text.
+func (*Bytes) Type() string { return "size" }
+
+// Duration is a time span, written as 5s, 200ms, 1h30m. It is never negative.
+type Duration time.Duration
+
+// UnmarshalText reads what time.ParseDuration does.
+func (d *Duration) UnmarshalText(text []byte) error {
+	span, err := time.ParseDuration(strings.TrimSpace(string(text)))
+	if err != nil || span < 0 {
+		return fmt.Errorf("want a duration such as 200ms, 5s or 1h30m, got %q", text)
+	}
+	*d = Duration(span)
+	return nil
+}
+
+// Duration gives the span as the standard library has it.
+func (d Duration) Duration() time.Duration { return time.Duration(d) }
+
+// String writes the span without parts that are zero: 5m, not 5m0s.
+func (d Duration) String() string {
+	text := time.Duration(d).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// MarshalText is what UnmarshalText reads.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Set makes Duration a command-line flag.
+func (d *Duration) Set(text string) error { return d.UnmarshalText([]byte(text)) }
+
+// Type names the flag's kind in a usage text.
+func (*Duration) Type() string { return "duration" }
