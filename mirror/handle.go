@@ -1,0 +1,205 @@
+package mirror
+
+import (
+	"fmt"
+
+	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// hand is what a stream's loop works with while it makes one lane's batches ready. It is reused from lane to lane.
+type hand struct {
+	in, out  []entry
+	batches  []batch.Batch
+	rewriter batch.Rewriter
+	budget   *slab.Budget
+
+	plan     *Plan
+	from     route.Offset // position before the first entry of in
+	producer batch.Producer
+}
+
+// handle makes what came in ready: the lane's order is kept because one loop takes all that is there and puts it behind what is ready.
+func (l *Lane) handle(h *hand) {
+	l.mu.Lock()
+	l.queued = false
+	h.in = append(h.in[:0], l.in.entries...)
+	clear(l.in.entries)
+	l.in.entries = l.in.entries[:0]
+	generation, merge := l.in.generation, l.behindLocked()
+	c := &l.pos.checkpoint
+	h.plan, h.from = &l.plan, l.in.handled
+	h.producer = batch.Producer{ID: c.ProducerID, Epoch: c.ProducerEpoch, Sequence: l.out.ready}
+	l.mu.Unlock()
+
+	before := total(h.in)
+	fault := h.run(merge)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.in.held += total(h.out) - before
+	if generation != l.in.generation {
+		for i := range h.out {
+			l.releaseLocked(&h.out[i])
+		}
+		return
+	}
+	for i := range h.out {
+		l.out.queue.push(h.out[i])
+		l.in.handled = h.out[i].next
+	}
+	l.out.ready = h.producer.Sequence
+	if fault != nil {
+		l.corruptLocked(fault)
+	}
+	l.readyLocked()
+}
+
+func total(es []entry) (bytes int64) {
+	for i := range es {
+		bytes += int64(len(es[i].batch))
+	}
+	return bytes
+}
+
+// readyLocked is called when there is more in the queue.
+func (l *Lane) readyLocked() {
+	if l.out.phase == walking {
+		l.walkLocked()
+	}
+	l.trimLocked()
+	if p := l.out.phase; p == open || p == certifying || p == asking {
+		l.wake.Sink()
+	}
+	l.roomLeftLocked(l.stream.now())
+}
+
+// corruptLocked stops reading at a batch that can't be decoded; it is read again when the lane is retried.
+func (l *Lane) corruptLocked(f *route.Fault) {
+	for i := range l.in.entries {
+		l.releaseLocked(&l.in.entries[i])
+	}
+	l.in.entries = l.in.entries[:0]
+	l.in.position = l.in.handled
+	l.in.generation++
+	l.in.fault = f
+	l.haltedLocked(f)
+}
+
+// run turns in into out: ready entries, patched and numbered. It stops at the first batch that can't be decoded.
+func (h *hand) run(merge int) *route.Fault {
+	h.out = h.out[:0]
+	for i := 0; i < len(h.in); {
+		n := h.group(i, merge)
+		if err := h.step(h.in[i : i+n]); err != nil {
+			at := h.in[i].first
+			for ; i < len(h.in); i++ {
+				release(&h.in[i], h.budget)
+			}
+			return &route.Fault{Class: route.Corrupt, Code: "CORRUPT_MESSAGE", Err: fmt.Errorf("handle batch at offset %d: %w", at, err)}
+		}
+		h.from = h.in[i+n-1].next
+		i += n
+	}
+	return nil
+}
+
+// group is how many entries from i on are made ready together: more than one only when small batches are merged.
+func (h *hand) group(i, merge int) int {
+	size := len(h.in[i].batch)
+	n := 1
+	for ; i+n < len(h.in) && size > 0; n++ {
+		next := h.in[i+n].batch
+		if len(next) == 0 || size+len(next) > merge || next.AppendTime() != h.in[i].batch.AppendTime() {
+			break
+		}
+		size += len(next)
+	}
+	return n
+}
+
+// step decides, for one entry or for some to be merged, between raw and rewritten. The first rule that fits wins; forwarding a thinned batch
+// raw would corrupt offsets on some brokers, so these checks are a safety rule and no optimisation.
+func (h *hand) step(es []entry) error {
+	e := &es[0]
+	b := e.batch
+	o := batch.Options{From: h.from, MaxBytes: h.plan.MaxBatchBytes, Map: h.plan.Records}
+	switch {
+	case len(b) == 0:
+		h.skip(e.first, e.next)
+		return nil
+	case len(es) > 1, b.Magic() < 2, b.BaseOffset() < h.from, !b.Dense():
+	case b.AppendTime() && h.plan.KeepAppendTime:
+	case b.Codec() == batch.Zstd && h.plan.NoZstd:
+	case h.plan.MaxBatchBytes > 0 && len(b) > h.plan.MaxBatchBytes:
+	case h.plan.Records != nil:
+		changed, _, err := h.rewriter.Scan(b, h.plan.Records)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			h.raw(e)
+			return nil
+		}
+	default:
+		h.raw(e)
+		return nil
+	}
+	o.AppendTime = b.AppendTime() && h.plan.KeepAppendTime
+	if b.Codec() == batch.Zstd && h.plan.NoZstd {
+		lz4 := batch.Lz4
+		o.Codec = &lz4
+	}
+	return h.rewrite(es, o)
+}
+
+// raw passes a batch on as it is but for its header.
+func (h *hand) raw(e *entry) {
+	e.raw = true
+	h.ready(*e)
+}
+
+func (h *hand) ready(e entry) {
+	e.records = e.batch.Records()
+	e.seq = h.producer.Sequence
+	e.batch.Patch(h.producer)
+	h.producer.Sequence = offsets.Plus(e.seq, e.records)
+	h.out = append(h.out, e)
+}
+
+func (h *hand) skip(first, next route.Offset) {
+	if n := len(h.out); n > 0 && h.out[n-1].records == 0 {
+		h.out[n-1].next = next
+		return
+	}
+	h.out = append(h.out, entry{first: first, next: next})
+}
+
+func (h *hand) rewrite(es []entry, o batch.Options) error {
+	h.batches = h.batches[:0]
+	for i := range es {
+		h.batches = append(h.batches, es[i].batch)
+	}
+	pieces, err := h.rewriter.Rewrite(h.batches, o)
+	if err != nil {
+		return err
+	}
+	end, epoch, fetched := es[len(es)-1].next, es[0].epoch, es[0].fetched
+	if len(pieces) == 0 {
+		h.skip(es[0].first, end)
+	}
+	for i, p := range pieces {
+		e := entry{batch: p.Batch, first: p.First, next: p.Next, epoch: epoch, fetched: fetched, charged: int64(len(p.Batch))}
+		if i == len(pieces)-1 {
+			e.next = end
+		}
+		h.budget.Force(e.charged)
+		h.ready(e)
+	}
+	for i := range es {
+		release(&es[i], h.budget)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package mirror
+
+import (
+	"time"
+
+	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// minFetch is the least that a lane asks for: a broker returns nothing of a partition whose first batch exceeds what is asked, unless it
+// is the first in the answer, so asking for less than a usual batch would waste round trips.
+const minFetch = 64 << 10
+
+// intake is the lane's side towards the source: what it wants, and what came and was not handled yet.
+type intake struct {
+	position   route.Offset // next source offset to fetch
+	handled    route.Offset // position after the last entry that the stream took
+	generation uint32       // grows when the position jumps; answers to an older one are dropped
+	entries    []entry
+	held       int64 // bytes in the intake and in the queue
+	withheld   bool  // Want said no: whoever changes that wakes the source
+	fault      *route.Fault
+	extent     route.Extent
+	asked      time.Time // when Want last said yes
+}
+
+// Want says what the lane would take now: the position, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
+// waker is called when that changes. Called by the source right before a fetch.
+func (l *Lane) Want() (position route.Offset, generation uint32, maxBytes int32) {
+	now := l.stream.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	room := l.roomLocked(now)
+	l.in.withheld = room == 0
+	if room > 0 {
+		l.in.asked = now
+	}
+	return l.in.position, l.in.generation, int32(room)
+}
+
+// roomLocked is how many bytes the lane would take. A lane whose target can't be asked takes nothing beyond what it has: otherwise the
+// lanes of one dead broker would fill the memory of all.
+func (l *Lane) roomLocked(now time.Time) int64 {
+	switch {
+	case l.paused, l.closing, l.in.fault != nil, l.out.phase == halted:
+		return 0
+	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
+		return 0
+	}
+	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
+	room := limit - l.in.held
+	if l.in.held > 0 && room < limit/4 {
+		return 0 // many small fetches cost more than a short wait for more room
+	}
+	return max(room, minFetch)
+}
+
+// roomLeftLocked wakes the source if it was turned away and would not be now.
+func (l *Lane) roomLeftLocked(now time.Time) {
+	if l.in.withheld && l.roomLocked(now) > 0 {
+		l.in.withheld = false
+		l.wake.Source()
+	}
+}
+
+// Append takes what was fetched, in order; next is the position after all that was read, left-out ranges included. Each batch that is
+// kept gets a reference of s of its own. Answers to an older generation are dropped.
+func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, next route.Offset, x route.Extent) {
+	now := l.stream.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation != l.in.generation || l.closing {
+		return
+	}
+	in := &l.in
+	in.extent = x
+	bytes := int64(0)
+	for _, b := range batches {
+		if b.NextOffset() <= in.position {
+			continue // forwarded already: an answer may begin before the position
+		}
+		s.Retain(1)
+		in.entries = append(in.entries, entry{batch: b, slab: s, first: b.BaseOffset(), next: b.NextOffset(), epoch: b.LeaderEpoch(), fetched: now})
+		in.position = b.NextOffset()
+		bytes += int64(len(b))
+	}
+	if next > in.position {
+		in.entries = append(in.entries, entry{first: in.position, next: next, fetched: now})
+		in.position = next
+	}
+	in.held += bytes
+	l.lagLocked(now)
+	if l.pos.halted && in.fault == nil && l.out.phase == open {
+		l.recoveredLocked()
+	}
+	if bytes > 0 && !in.asked.IsZero() {
+		l.meter.fetched(now.Sub(in.asked))
+		in.asked = time.Time{}
+	}
+	l.pendingLocked()
+}
+
+// pendingLocked puts the lane on its stream's list if it has something to handle.
+func (l *Lane) pendingLocked() {
+	if !l.queued && len(l.in.entries) > 0 {
+		l.queued = true
+		l.stream.notify(l)
+	}
+}
+
+// Extent takes news of the source log's ends that came without data.
+func (l *Lane) Extent(x route.Extent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.in.extent = x
+}
+
+// Fail takes a failure that the source can't mend by itself. The lane stops reading; what it has read goes on.
+func (l *Lane) Fail(generation uint32, f *route.Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation != l.in.generation || l.closing {
+		return
+	}
+	if f.Code == codeOutOfRange && f.Extent.Start > l.in.position && f.Extent.Start >= 0 {
+		l.truncatedLocked(f.Extent)
+		return
+	}
+	l.in.fault = f
+	l.haltedLocked(f)
+}
+
+// codeOutOfRange is the protocol's name for a position outside the log.
+const codeOutOfRange = "OFFSET_OUT_OF_RANGE"
+
+// truncatedLocked goes on at the log's new start: the records before it are gone from the source, and nobody can bring them back. The
+// event says which.
+func (l *Lane) truncatedLocked(x route.Extent) {
+	first, last := l.in.position, x.Start-1
+	l.in.extent = x
+	l.in.entries = append(l.in.entries, entry{first: first, next: x.Start, fetched: l.stream.now()})
+	l.in.position = x.Start
+	l.pendingLocked()
+	l.wake.Source()
+	src := l.plan.Source
+	l.emit(events.Of(src, events.SourceTruncated, events.Error, "records were deleted at the source before they were copied").Range(first, last))
+	l.emit(events.Of(src, events.RangeSkipped, events.Error, "went on at the source's first record").Range(first, last).Because("source_truncated"))
+}
+
+// haltedLocked tells, once, that the partition stands still.
+func (l *Lane) haltedLocked(f *route.Fault) {
+	l.pos.lastError = f.Error()
+	if l.pos.halted {
+		return
+	}
+	l.pos.halted = true
+	at := l.pos.checkpoint.SourceOffset
+	l.emit(events.Of(l.plan.Source, events.PartitionHalted, events.Error, "the partition stands still").Range(at, at).Because(f.Error()))
+}
+
+// recoveredLocked tells, once, that it goes on.
+func (l *Lane) recoveredLocked() {
+	if l.pos.halted {
+		l.pos.halted = false
+		l.emit(events.Of(l.plan.Source, events.PartitionRecovered, events.Info, "the partition goes on"))
+	}
+	l.pos.lastError = ""
+}
+
+// Retry ends a halt, by an operator's wish or by the stream's timer.
+func (l *Lane) Retry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing {
+		return
+	}
+	if l.in.fault != nil {
+		l.in.fault = nil
+		l.wake.Source()
+	}
+	if l.out.phase == halted {
+		l.out.phase = asking
+		l.wake.Sink()
+	}
+}

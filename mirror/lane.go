@@ -1,0 +1,170 @@
+package mirror
+
+import (
+	"sync"
+	"time"
+
+	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Plan is what a lane must know of its partition's two ends. It does not change while the lane lives.
+type Plan struct {
+	Source, Target route.Partition
+	// Records looks at each record; nil lets batches pass raw.
+	Records func(*batch.Record) (batch.Verdict, error)
+	// MaxBatchBytes is the target's max.message.bytes; larger batches are split. 0 = unknown.
+	MaxBatchBytes int
+	// KeepAppendTime makes the append time of a LogAppendTime source the records' own time, because the target would show the
+	// producers' create times instead.
+	KeepAppendTime bool
+	// NoZstd: the target's Produce version does not take zstd; such batches are re-encoded in lz4.
+	NoZstd bool
+	// IDExpiration is the target's producer.id.expiration.ms; an id that was silent for half of it is asked about again. 0 = unknown.
+	IDExpiration time.Duration
+	// Merge is the size in bytes up to which small batches are merged while the lane stays behind; 0 = never.
+	Merge int
+}
+
+// Wakers are how a lane tells others that it wants to be asked again. They must neither block nor call back into the lane.
+type Wakers struct {
+	Source func() // what Want answers has changed
+	Sink   func() // what Next or Inquiry answers has changed
+}
+
+// Lane is one partition's ring of batches between its source and its target, with four cursors: appended ≥ ready ≥ sent ≥ acked.
+// Appended batches wait in the intake; those from acked to ready stand in the outlet's queue; sent lies between.
+//
+// It is driven from several goroutines and guards itself with one mutex, which it never holds while calling out, except to the wakers.
+type Lane struct {
+	plan   Plan
+	stream *Stream
+	wake   Wakers
+
+	mu     sync.Mutex // guards everything below
+	in     intake
+	out    outlet
+	pos    progress
+	meter  meter
+	counts *counts
+	queued bool // in the stream's list
+	paused bool
+	// closing is set when nothing more may be sent; drained closes when nothing is unanswered any more.
+	closing bool
+	drained chan struct{}
+}
+
+// progress is what is known of the position: the checkpoint at the acked cursor, and what of it is stored.
+type progress struct {
+	checkpoint offsets.Checkpoint
+	dirty      bool
+	committed  route.Offset
+	// committedAt is when the checkpoint was last what is stored.
+	committedAt time.Time
+	behindSince time.Time // since when the source's end lies beyond the acked position
+	halted      bool      // an event told of it, so its end must be told too
+	lastError   string
+}
+
+// newLane starts at a checkpoint, which is in the store already: its id and epoch must be there before the first produce (KIP-98 state
+// that nobody remembers can't be taken over).
+func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
+	l := &Lane{plan: plan, stream: s, wake: wake}
+	l.pos.checkpoint, l.pos.committed = at, at.SourceOffset
+	l.in.position, l.in.handled = at.SourceOffset, at.SourceOffset
+	l.in.extent = route.Extent{Start: route.NoOffset, LastStable: route.NoOffset, End: route.NoOffset}
+	l.out.ready = at.Sequence
+	return l
+}
+
+// Source is the partition that the lane reads.
+func (l *Lane) Source() route.Partition { return l.plan.Source }
+
+// Target is the partition that the lane writes.
+func (l *Lane) Target() route.Partition { return l.plan.Target }
+
+func (l *Lane) emit(e events.Event) { l.stream.deps.Events.Emit(e) }
+
+// releaseLocked gives back what an entry holds.
+func (l *Lane) releaseLocked(e *entry) {
+	l.in.held -= int64(len(e.batch))
+	release(e, l.stream.budget())
+}
+
+// resetLocked drops all that the lane holds and reads again from the checkpoint. Nothing may be unanswered.
+func (l *Lane) resetLocked() {
+	if l.out.flying.len() > 0 {
+		panic("BUG: lane reset with unanswered batches")
+	}
+	for i := range l.in.entries {
+		l.releaseLocked(&l.in.entries[i])
+	}
+	l.in.entries = l.in.entries[:0]
+	q := &l.out.queue
+	for q.len() > 0 {
+		l.releaseLocked(q.at(q.head))
+		q.pop()
+	}
+	l.in.generation++
+	l.in.position, l.in.handled = l.pos.checkpoint.SourceOffset, l.pos.checkpoint.SourceOffset
+	l.out.ready, l.out.sent, l.out.certify = l.pos.checkpoint.Sequence, q.head, q.head
+	l.out.holed = false
+	l.wake.Source()
+}
+
+// close stops the lane: nothing more is fetched or sent. The channel closes when nothing is unanswered.
+func (l *Lane) close() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closing {
+		l.closing, l.drained = true, make(chan struct{})
+		l.drainedLocked()
+	}
+	return l.drained
+}
+
+func (l *Lane) drainedLocked() {
+	if l.closing && l.out.flying.len() == 0 {
+		select {
+		case <-l.drained:
+		default:
+			close(l.drained)
+		}
+	}
+}
+
+// discard releases what a closed lane still holds. The sink and the source must have let go of it.
+func (l *Lane) discard() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out.flying = ring[uint64]{}
+	l.resetLocked()
+}
+
+// takeCheckpoint returns the checkpoint if it changed since the last call.
+func (l *Lane) takeCheckpoint() (offsets.Checkpoint, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.pos.dirty {
+		return offsets.Checkpoint{}, false
+	}
+	l.pos.dirty = false
+	c := l.pos.checkpoint
+	c.Writer = l.stream.deps.Worker
+	c.Clean = l.closing && l.out.flying.len() == 0
+	return c, true
+}
+
+// stored tells how the commit of a checkpoint went.
+func (l *Lane) stored(c offsets.Checkpoint, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.pos.dirty = true
+		return
+	}
+	l.pos.committed = max(l.pos.committed, c.SourceOffset)
+	l.pos.committedAt = l.stream.now()
+}

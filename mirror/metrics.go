@@ -1,0 +1,124 @@
+package mirror
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics are what all lanes of a route count.
+type metrics struct {
+	records, bytes *prometheus.CounterVec
+	batches        *prometheus.CounterVec
+	latency        prometheus.Histogram
+
+	mu     sync.Mutex
+	topics map[string]*counts
+}
+
+// counts are one topic's counters, looked up once: a look-up by label for each batch would cost more than handling it.
+type counts struct {
+	records, bytes, raw, rewritten prometheus.Counter
+	latency                        prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane) *metrics {
+	f := promauto.With(reg)
+	labels := prometheus.Labels{"route": route}
+	counter := func(name, help string, names ...string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, names)
+	}
+	reg.MustRegister(&gauges{lanes: lanes,
+		lag:        prometheus.NewDesc("causeway_lag_records", "Source records not yet acknowledged by the target.", []string{"topic", "partition"}, labels),
+		lagSeconds: prometheus.NewDesc("causeway_lag_seconds", "How long the partition has been behind its source's end, by own observation.", []string{"topic", "partition"}, labels),
+		partitions: prometheus.NewDesc("causeway_partitions", "Partitions by state.", []string{"state"}, labels),
+		commitAge:  prometheus.NewDesc("causeway_commit_age_seconds", "Age of the oldest acknowledged position that is not committed.", nil, labels),
+	})
+	return &metrics{
+		records: counter("causeway_records_total", "Records acknowledged by the target.", "topic"),
+		bytes:   counter("causeway_bytes_total", "Bytes of record batches acknowledged by the target, as on the wire.", "topic"),
+		batches: counter("causeway_batches_total", "Batches acknowledged by the target, by the way they went.", "topic", "path"),
+		latency: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "causeway_replication_latency_seconds", Help: "Time from the fetch answer to the acknowledgement of a batch.", ConstLabels: labels,
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}),
+		topics: map[string]*counts{},
+	}
+}
+
+func (m *metrics) counts(topic string) *counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.topics[topic]
+	if c == nil {
+		c = &counts{
+			m.records.WithLabelValues(topic), m.bytes.WithLabelValues(topic), m.batches.WithLabelValues(topic, "raw"),
+			m.batches.WithLabelValues(topic, "rewrite"), m.latency,
+		}
+		m.topics[topic] = c
+	}
+	return c
+}
+
+// forget removes a topic's series when its last lane has left.
+func (m *metrics) forget(topic string, left []*Lane) {
+	for _, l := range left {
+		if l.plan.Source.Topic == topic {
+			return
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.topics, topic)
+	match := prometheus.Labels{"topic": topic}
+	m.records.DeletePartialMatch(match)
+	m.bytes.DeletePartialMatch(match)
+	m.batches.DeletePartialMatch(match)
+}
+
+func (c *counts) acked(now time.Time, e *entry) {
+	c.records.Add(float64(e.records))
+	c.bytes.Add(float64(len(e.batch)))
+	if e.raw {
+		c.raw.Inc()
+	} else {
+		c.rewritten.Inc()
+	}
+	c.latency.Observe(now.Sub(e.fetched).Seconds())
+}
+
+// gauges are computed when they are scraped, so that a partition that has left leaves no series behind.
+type gauges struct {
+	lanes                                  func() []*Lane
+	lag, lagSeconds, partitions, commitAge *prometheus.Desc
+}
+
+// Describe lists the gauges.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	ch <- g.lag
+	ch <- g.lagSeconds
+	ch <- g.partitions
+	ch <- g.commitAge
+}
+
+// Collect computes them.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	states := map[State]int{Starting: 0, Mirroring: 0, Paused: 0, Draining: 0, Halted: 0, Degraded: 0}
+	oldest := time.Duration(0)
+	for _, l := range g.lanes() {
+		s := l.Status()
+		states[s.State]++
+		oldest = max(oldest, s.Uncommitted)
+		labels := []string{s.Source.Topic, itoa(s.Source.Partition)}
+		if s.LagRecords >= 0 {
+			ch <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, float64(s.LagRecords), labels...)
+		}
+		ch <- prometheus.MustNewConstMetric(g.lagSeconds, prometheus.GaugeValue, s.LagSeconds, labels...)
+	}
+	for state, n := range states {
+		ch <- prometheus.MustNewConstMetric(g.partitions, prometheus.GaugeValue, float64(n), string(state))
+	}
+	ch <- prometheus.MustNewConstMetric(g.commitAge, prometheus.GaugeValue, oldest.Seconds())
+}

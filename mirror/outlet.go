@@ -1,0 +1,289 @@
+package mirror
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// phase is where a lane stands with its target.
+type phase int8
+
+const (
+	// asking: it is not known what the target holds; an inquiry is wanted, under way, or waits for its time.
+	asking phase = iota
+	// walking: the target holds more than the lane has read; what is read is compared with it, not sent.
+	walking
+	// certifying: one batch may be in flight, alone, with acks=all.
+	certifying
+	// open: the (id, epoch) was certified; batches are pipelined.
+	open
+	// failing: something failed; the lane rewinds when what is unanswered has been answered or its connection was closed.
+	failing
+	// halted: the partition waits for its retry time or for an operator.
+	halted
+)
+
+// outlet is the lane's side towards the target. Everything in its queue is ready: handled, patched, with its sequence.
+type outlet struct {
+	queue  ring[entry]
+	ready  int32        // sequence that the next ready entry gets
+	sent   uint64       // the next entry to send
+	flying ring[uint64] // entries that were sent and not answered, in order
+	window int          // batches sent since the last one with acks=all
+	takeover
+}
+
+// takeover is the state of the procedure that finds out what the target holds.
+type takeover struct {
+	phase     phase
+	walkTo    int32     // walking: the sequence that follows the target's last record of ours
+	certify   uint64    // certifying: the entry to send alone
+	holed     bool      // what follows the checkpoint is no longer whole in the queue: only the source has it
+	repeated  bool      // the last stored batch was sent again to certify, and refused: its boundaries differ
+	inquiring bool      // an inquiry is under way
+	askLog    bool      // the next inquiry must read the log
+	doubt     time.Time // since when the target seems to have less than it acknowledged
+	notBefore time.Time // the next inquiry's time
+	failures  int       // since the last acknowledgement
+	fault     *route.Fault
+	since     time.Time // when the phase began
+}
+
+func (l *Lane) enterLocked(p phase) { l.out.phase, l.out.since = p, l.stream.now() }
+
+// Next is the size in bytes of the batch that Take would hand out, 0 if there is none.
+func (l *Lane) Next() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i, ok := l.nextLocked(); ok {
+		return len(l.out.queue.at(i).batch)
+	}
+	return 0
+}
+
+// Take hands out the next batch and moves `sent`. all says that it must go with acks=all. The sink calls Answer once for each batch
+// taken, in the order of taking, also when its connection is lost.
+func (l *Lane) Take() (b batch.Batch, all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, ok := l.nextLocked()
+	if !ok {
+		return nil, false
+	}
+	o := &l.out
+	again := o.phase == open && i+1 == o.sent
+	o.flying.push(i)
+	if !again {
+		o.sent = i + 1
+	}
+	o.window++
+	if all = again || o.phase != open || o.window >= l.stream.cfg.AckWindow; all {
+		o.window = 0
+	}
+	e := o.queue.at(i)
+	e.sent = l.stream.now()
+	return e.batch, all
+}
+
+// SentAll tells that the batch taken last went out with acks=all although the lane did not ask for it: a request has one setting for all
+// its partitions.
+func (l *Lane) SentAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out.window = 0
+}
+
+// nextLocked finds the entry to send.
+func (l *Lane) nextLocked() (uint64, bool) {
+	o := &l.out
+	q := &o.queue
+	if l.paused || l.closing {
+		return 0, false
+	}
+	switch o.phase {
+	case certifying:
+		if o.flying.len() > 0 {
+			return 0, false
+		}
+		for o.certify < q.tail && q.at(o.certify).records == 0 {
+			o.certify++
+		}
+		return o.certify, o.certify < q.tail
+	case open:
+		for o.sent < q.tail && q.at(o.sent).records == 0 {
+			o.sent++
+		}
+		if o.sent < q.tail {
+			if o.flying.len() == 0 && l.forgottenLocked() {
+				l.enterLocked(asking) // the broker may have forgotten the id; the sink asks next
+				return 0, false
+			}
+			return o.sent, true
+		}
+		return l.windowEndLocked()
+	case asking, walking, failing, halted:
+	}
+	return 0, false
+}
+
+// windowEndLocked is the last batch sent, if the lane has run dry in the middle of an acknowledgement window: sent again with acks=all it
+// closes the window.
+func (l *Lane) windowEndLocked() (uint64, bool) {
+	o := &l.out
+	if o.window == 0 || o.sent == o.queue.head || o.flying.len() > 0 {
+		return 0, false
+	}
+	i := o.sent - 1
+	if l.stream.now().Sub(o.queue.at(i).sent) < windowQuiet {
+		return 0, false
+	}
+	for o.queue.at(i).records == 0 {
+		if i == o.queue.head {
+			return 0, false
+		}
+		i--
+	}
+	o.sent = i + 1 // nothing is forwarded of the empty ranges behind it; they are passed again
+	return i, true
+}
+
+// windowQuiet is how long a lane must have had nothing to send before its window is closed by sending the last batch again.
+const windowQuiet = 20 * time.Millisecond
+
+// forgottenLocked says that the id was silent for so long that the target may have forgotten it, and would take any sequence.
+func (l *Lane) forgottenLocked() bool {
+	c := &l.pos.checkpoint
+	return l.plan.IDExpiration > 0 && c.Opened && l.stream.now().Sub(c.AckedAt) > l.plan.IDExpiration/2
+}
+
+// Answer takes the target's answer to the oldest batch that was taken and not answered: all as it was sent, base the target offset of
+// its first record, or the fault.
+func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
+	now := l.stream.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &l.out
+	if o.flying.len() == 0 {
+		panic("BUG: answer to a batch that was not sent")
+	}
+	i := o.flying.pop()
+	switch {
+	case o.phase == failing: // what came after the first failure is found out by the take-over
+	case f != nil:
+		l.failedLocked(f)
+	case all:
+		l.ackedLocked(i, base, now)
+	default: // appended by the leader and by nobody else yet: proves nothing, frees nothing, moves nothing
+	}
+	if o.phase == failing && o.flying.len() == 0 {
+		l.rewindLocked()
+	}
+	l.drainedLocked()
+	if o.phase == certifying || o.window > 0 && o.flying.len() == 0 {
+		l.wake.Sink()
+	}
+}
+
+// ackedLocked moves `acked` past entry i: an answer with acks=all proves that it and everything before it is replicated. This is the only
+// place where a position advances over records.
+func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
+	o := &l.out
+	q := &o.queue
+	if i < q.head {
+		return // closed a window whose end had been acknowledged already
+	}
+	c := &l.pos.checkpoint
+	e := q.at(i)
+	c.SourceOffset, c.Sequence, c.LeaderEpoch, c.Opened, c.AckedAt = e.next, e.end(), e.epoch, true, now
+	c.TargetOffset = route.NoOffset
+	if base >= 0 {
+		c.TargetOffset = base + route.Offset(e.records)
+	}
+	for q.head <= i {
+		e := q.at(q.head)
+		if e.records > 0 {
+			l.meter.acked(now, e)
+			l.counts.acked(now, e)
+		}
+		l.releaseLocked(e)
+		q.pop()
+	}
+	o.sent = max(o.sent, q.head)
+	if o.phase == certifying {
+		l.enterLocked(open)
+		o.sent = q.head
+		o.holed, o.repeated = false, false
+		l.wake.Sink()
+	}
+	o.failures, o.doubt, o.fault = 0, time.Time{}, nil
+	l.recoveredLocked()
+	l.trimLocked()
+	l.lagLocked(now)
+	l.pos.dirty = true
+	l.roomLeftLocked(now)
+}
+
+// trimLocked moves `acked` over ranges of which nothing is forwarded, if nothing before them is unacknowledged.
+func (l *Lane) trimLocked() {
+	q := &l.out.queue
+	if l.out.holed {
+		return
+	}
+	for q.len() > 0 && q.at(q.head).records == 0 {
+		l.pos.checkpoint.SourceOffset = q.at(q.head).next
+		l.pos.dirty = true
+		q.pop()
+	}
+	l.out.sent = max(l.out.sent, q.head)
+	l.out.certify = max(l.out.certify, q.head)
+}
+
+// failedLocked begins the way back: nothing new is sent until the take-over is through.
+func (l *Lane) failedLocked(f *route.Fault) {
+	o := &l.out
+	if o.phase == certifying && f.Class == route.Order && o.certify < o.sent && offsets.Ahead(o.queue.at(o.certify).seq, o.walkTo) > 0 {
+		o.repeated = true
+	}
+	l.enterLocked(failing)
+	o.fault = f
+	l.pos.lastError = f.Error()
+}
+
+// rewindLocked sets sent := acked. What the fault means decides when the target is asked again.
+func (l *Lane) rewindLocked() {
+	o := &l.out
+	o.sent, o.window = o.queue.head, 0
+	if o.holed {
+		l.resetLocked()
+	}
+	o.failures++
+	l.enterLocked(asking)
+	switch o.fault.Class {
+	case route.Refused, route.Corrupt:
+		l.enterLocked(halted)
+		l.haltedLocked(o.fault)
+		l.resetLocked() // its memory serves others meanwhile; the source still has what it held
+	case route.Order:
+		l.retryLocked(3, 20*time.Millisecond)
+	case route.Busy:
+		l.retryLocked(0, 200*time.Millisecond)
+	case route.Moved, route.Ambiguous, route.SourceChanged, route.Unreachable:
+		l.retryLocked(1, 20*time.Millisecond)
+	}
+	l.wake.Sink()
+}
+
+// retryLocked sets the time of the next inquiry: at once for the first `free` failures in a row, then after a growing, random delay, so
+// that two owners of one partition don't throw each other out for ever.
+func (l *Lane) retryLocked(free int, least time.Duration) {
+	o := &l.out
+	o.notBefore = l.stream.now()
+	if n := o.failures - free; n > 0 {
+		span := min(least<<min(n-1, 6), 2*time.Second)
+		o.notBefore = o.notBefore.Add(span/2 + rand.N(span))
+	}
+}

@@ -1,0 +1,119 @@
+package mirror
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// State says in one word what a partition does.
+type State string
+
+// The states of a partition on a worker.
+const (
+	Starting  State = "starting"  // asks the target what it holds
+	Mirroring State = "mirroring" // copies, or has nothing to copy
+	Paused    State = "paused"    // by an operator
+	Draining  State = "draining"  // is about to leave this worker
+	Halted    State = "halted"    // needs something; it is tried again by itself
+	Degraded  State = "degraded"  // worked before, and waits for its target or source
+)
+
+// Status is a partition as it is now. Offsets are NoOffset when they are not known.
+type Status struct {
+	Source, Target route.Partition
+	State          State
+	Reason         string
+	Extent         route.Extent // of the source's log
+	Position       route.Offset // next to fetch
+	Acked          route.Offset // everything before it is on the target
+	Committed      route.Offset // everything before it is known to be on the target after a restart
+	TargetEnd      route.Offset // after our last record
+	LagRecords     int64        // -1 until the source's end is known
+	LagSeconds     float64
+	Uncommitted    time.Duration // since when an acknowledged position waits for its commit
+	BytesPerSecond float64
+	Records, Bytes int64 // acknowledged since the lane began
+	Raw            bool  // how the last batch went
+	LastError      string
+}
+
+// Status describes the lane.
+func (l *Lane) Status() Status {
+	now := l.stream.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &l.pos.checkpoint
+	s := Status{
+		Source: l.plan.Source, Target: l.plan.Target, Extent: l.in.extent, Position: l.in.position, Acked: c.SourceOffset,
+		Committed: l.pos.committed, TargetEnd: c.TargetOffset, LagRecords: -1, LastError: l.pos.lastError,
+		Records: l.meter.records, Bytes: l.meter.bytes, Raw: l.meter.lastRaw || l.meter.bytes == 0,
+	}
+	s.State, s.Reason = l.stateLocked()
+	l.meter.roll(now)
+	s.BytesPerSecond = l.meter.rate
+	if end := l.endLocked(); end >= 0 {
+		s.LagRecords = max(int64(end-c.SourceOffset), 0)
+	}
+	l.lagLocked(now)
+	if s.LagRecords > 0 && !l.pos.behindSince.IsZero() {
+		s.LagSeconds = now.Sub(l.pos.behindSince).Seconds()
+	}
+	if l.pos.dirty && !c.AckedAt.IsZero() {
+		s.Uncommitted = now.Sub(l.pos.committedAt)
+	}
+	return s
+}
+
+// endLocked is where the source's log ends for us: the last stable offset, since what lies behind it may still be aborted.
+func (l *Lane) endLocked() route.Offset {
+	if l.in.extent.LastStable >= 0 {
+		return l.in.extent.LastStable
+	}
+	return l.in.extent.End
+}
+
+// lagLocked notes since when the lane is behind.
+func (l *Lane) lagLocked(now time.Time) {
+	switch behind := l.endLocked() > l.pos.checkpoint.SourceOffset; {
+	case !behind:
+		l.pos.behindSince = time.Time{}
+	case l.pos.behindSince.IsZero():
+		l.pos.behindSince = now
+	}
+}
+
+func (l *Lane) stateLocked() (State, string) {
+	o := &l.out
+	switch {
+	case l.closing:
+		return Draining, ""
+	case l.paused:
+		return Paused, ""
+	case l.in.fault != nil:
+		return Halted, l.in.fault.Error()
+	}
+	why := l.pos.lastError
+	switch o.phase {
+	case open:
+		return Mirroring, ""
+	case certifying:
+		if o.failures == 0 && o.certify >= o.queue.tail {
+			return Mirroring, "" // everything is known, and there is nothing to send
+		}
+	case halted:
+		return Halted, why
+	case walking:
+		if o.repeated {
+			return Starting, "uncertified: the last batch on the target has other boundaries; waiting for the next record"
+		}
+	case asking, failing:
+	}
+	if l.meter.records > 0 || o.failures > 2 {
+		return Degraded, why
+	}
+	return Starting, why
+}
+
+func itoa(n int32) string { return strconv.Itoa(int(n)) }

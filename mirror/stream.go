@@ -1,0 +1,272 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Saver stores checkpoints; offsets.Store satisfies it. Those that another owner has overtaken are named by an *offsets.ConflictError, the
+// others are stored.
+type Saver interface {
+	Save(ctx context.Context, checkpoints []offsets.Checkpoint) error
+}
+
+// Deps are what a Mirror needs of others.
+type Deps struct {
+	Saver      Saver
+	Events     *events.Log
+	Pool       *slab.Pool // rewritten batches are charged to its budget
+	Log        hclog.Logger
+	Registerer prometheus.Registerer
+	Route      string // label of all metrics
+	Worker     string // written into checkpoints
+	Now        func() time.Time
+}
+
+// Mirror is all streams of one route on one worker.
+type Mirror struct {
+	streams []*Stream
+	metrics *metrics
+}
+
+// New builds the streams. Run must be called once.
+func New(cfg Config, deps Deps) *Mirror {
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	m := &Mirror{}
+	m.metrics = newMetrics(deps.Registerer, deps.Route, m.Lanes)
+	for range cfg.Streams {
+		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), lanes: map[route.Partition]*Lane{}}
+		s.hand.budget = deps.Pool.Budget()
+		m.streams = append(m.streams, s)
+	}
+	return m
+}
+
+// Run drives all streams until ctx ends or the store fails, which is the only failure that is the process's own.
+func (m *Mirror) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range m.streams {
+		g.Go(func() error { return s.run(ctx) })
+	}
+	return g.Wait()
+}
+
+// Add starts a lane at a checkpoint that is in the store already.
+func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
+	s := m.stream(plan.Source)
+	l := newLane(s, plan, at, wake)
+	l.counts = m.metrics.counts(plan.Source.Topic)
+	s.mu.Lock()
+	s.lanes[plan.Source] = l
+	s.mu.Unlock()
+	return l
+}
+
+// Drain stops sending and fetching for a lane, waits until nothing is unanswered or ctx ends, and commits. The error says what was left.
+func (m *Mirror) Drain(ctx context.Context, l *Lane) error {
+	select {
+	case <-l.close():
+	case <-ctx.Done():
+		return errors.Join(errors.New("drain: not everything was answered in time"), l.stream.commit(context.WithoutCancel(ctx)))
+	}
+	return l.stream.commit(ctx)
+}
+
+// Remove forgets a lane that was drained, and whose source and sink have let go of it.
+func (m *Mirror) Remove(l *Lane) {
+	s := l.stream
+	s.mu.Lock()
+	if s.lanes[l.plan.Source] == l {
+		delete(s.lanes, l.plan.Source)
+	}
+	s.mu.Unlock()
+	l.discard()
+	m.metrics.forget(l.plan.Source.Topic, m.Lanes())
+}
+
+// Commit stores every changed checkpoint now.
+func (m *Mirror) Commit(ctx context.Context) error {
+	var faults []error
+	for _, s := range m.streams {
+		faults = append(faults, s.commit(ctx))
+	}
+	return errors.Join(faults...)
+}
+
+// Lanes lists all lanes, in no order.
+func (m *Mirror) Lanes() []*Lane {
+	var all []*Lane
+	for _, s := range m.streams {
+		s.mu.Lock()
+		for _, l := range s.lanes {
+			all = append(all, l)
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+func (m *Mirror) stream(p route.Partition) *Stream {
+	h := uint32(2166136261)
+	for _, c := range []byte(p.Topic) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return m.streams[(h+uint32(p.Partition))%uint32(len(m.streams))]
+}
+
+// Stream is a set of lanes served by one mirror loop.
+type Stream struct {
+	cfg     Config
+	deps    Deps
+	now     func() time.Time
+	metrics *metrics
+	hand    hand // used by the loop alone
+	wake    chan struct{}
+
+	mu      sync.Mutex // guards lanes and pending; a leaf: nothing is called while it is held
+	lanes   map[route.Partition]*Lane
+	pending []*Lane
+	spare   []*Lane
+
+	saving sync.Mutex // one commit at a time
+}
+
+func (s *Stream) budget() *slab.Budget { return s.deps.Pool.Budget() }
+
+// notify puts a lane on the list of those with something to handle. The caller holds the lane's lock.
+func (s *Stream) notify(l *Lane) {
+	s.mu.Lock()
+	s.pending = append(s.pending, l)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Stream) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { s.loop(ctx); return nil })
+	g.Go(func() error { return s.commitLoop(ctx) })
+	return g.Wait()
+}
+
+// loop is the mirror loop: take → handle → ready, lane after lane.
+func (s *Stream) loop(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		lanes := s.pending
+		s.pending = s.spare[:0]
+		s.mu.Unlock()
+		for _, l := range lanes {
+			l.handle(&s.hand)
+		}
+		clear(lanes)
+		s.spare = lanes
+		if len(lanes) > 0 {
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tickEvery is how often lanes are looked at for what no event tells: a window that has become quiet, a halt whose retry time has come.
+const tickEvery = 50 * time.Millisecond
+
+func (s *Stream) commitLoop(ctx context.Context) error {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	next, retry := s.now().Add(s.cfg.CommitInterval), s.now().Add(s.cfg.RetryInterval)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now := s.now()
+		if s.cfg.AckWindow > 1 {
+			s.each((*Lane).closeWindow)
+		}
+		if now.After(retry) {
+			retry = now.Add(s.cfg.RetryInterval)
+			s.each((*Lane).Retry)
+		}
+		if now.Before(next) {
+			continue
+		}
+		if err := s.commit(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		// A store that needs long for a commit gets longer intervals, so that committing never becomes the load.
+		next = s.now().Add(max(s.cfg.CommitInterval, 10*s.now().Sub(now)))
+	}
+}
+
+func (s *Stream) each(f func(*Lane)) {
+	for _, l := range s.list() {
+		f(l)
+	}
+}
+
+func (s *Stream) list() []*Lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*Lane, 0, len(s.lanes))
+	for _, l := range s.lanes {
+		all = append(all, l)
+	}
+	return all
+}
+
+// closeWindow lets the sink send the last batch again if the lane has run dry inside an acknowledgement window.
+func (l *Lane) closeWindow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.out.phase == open && l.out.window > 0 {
+		l.wake.Sink()
+	}
+}
+
+// commit stores the checkpoints that changed. This is the only place where positions are committed.
+func (s *Stream) commit(ctx context.Context) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	var checkpoints []offsets.Checkpoint
+	var lanes []*Lane
+	for _, l := range s.list() {
+		if c, changed := l.takeCheckpoint(); changed {
+			checkpoints, lanes = append(checkpoints, c), append(lanes, l)
+		}
+	}
+	if len(checkpoints) == 0 {
+		return nil
+	}
+	err := s.deps.Saver.Save(ctx, checkpoints)
+	var conflict *offsets.ConflictError
+	if errors.As(err, &conflict) {
+		// Another owner is further, or began a newer epoch. What we wanted to write is true and older: it does no harm that it is not written.
+		s.deps.Log.Warn("checkpoints overtaken by another owner", "err", conflict)
+		err = nil
+	}
+	for i, l := range lanes {
+		l.stored(checkpoints[i], err)
+	}
+	return err
+}
