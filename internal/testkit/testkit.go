@@ -1,4 +1,3 @@
-// Package testkit holds what tests of every package share. It is imported by tests only.
 package testkit
 
 import "go.uber.org/goleak"

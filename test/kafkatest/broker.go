@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,10 +65,10 @@ func (b *Broker) registered(ctx context.Context, cl *kgo.Client) error {
 		return err
 	}
 	if md.Controller < 0 {
-		return fmt.Errorf("no controller yet")
+		return errors.New("no controller yet")
 	}
 	if !slices.ContainsFunc(md.Brokers, func(d kadm.BrokerDetail) bool { return int(d.NodeID) == b.id && int(d.Port) == b.port }) {
-		return fmt.Errorf("not registered yet")
+		return errors.New("not registered yet")
 	}
 	return nil
 }
@@ -82,7 +83,7 @@ func (b *Broker) format(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // our own argument list
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) // our own argument list
 	cmd.SysProcAttr = sysProcAttr()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("format storage of %s: %w\n%s", b.name, err, out)

@@ -201,10 +201,10 @@ func (c *Cluster) Version() string { return c.opts.Version }
 func (c *Cluster) Logs() string {
 	var b strings.Builder
 	if c.zk != nil {
-		fmt.Fprintln(&b, c.zk.tail(tailLines))
+		fmt.Fprintln(&b, c.zk.tail())
 	}
 	for _, broker := range c.brokers {
-		fmt.Fprintln(&b, broker.tail(tailLines))
+		fmt.Fprintln(&b, broker.tail())
 	}
 	return b.String()
 }

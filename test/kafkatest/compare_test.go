@@ -12,8 +12,9 @@ import (
 )
 
 // copyTopic is the simplest mirror there is: it reads n records and writes them again, but those that skip says to leave out.
-func copyTopic(t *testing.T, from, to *kafkatest.Cluster, topic string, n int, skip func(*kgo.Record) bool) {
+func copyTopic(t *testing.T, clusters [2]*kafkatest.Cluster, topic string, n int, skip func(*kgo.Record) bool) {
 	t.Helper()
+	from, to := clusters[0], clusters[1]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	in := from.Client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
@@ -61,7 +62,7 @@ func TestCompareJudgesLoadedTopics(t *testing.T) {
 			res := kafkatest.Load(t, src.Bootstrap(), tc.load)
 			require.Equal(t, tc.want.Records, res.Committed)
 			require.Equal(t, int64(tc.load.Records), res.Committed+res.Aborted)
-			copyTopic(t, src, dst, tc.load.Topic, int(res.Committed), tc.skip)
+			copyTopic(t, [2]*kafkatest.Cluster{src, dst}, tc.load.Topic, int(res.Committed), tc.skip)
 			kafkatest.AwaitRecords(t, dst.Bootstrap(), tc.load.Topic, res.Committed-tc.want.Lost, time.Minute)
 			got := kafkatest.Compare(t, src.Bootstrap(), dst.Bootstrap(), tc.load.Topic, "")
 			require.Equal(t, tc.want.Lost == 0, got.Equal(), got)

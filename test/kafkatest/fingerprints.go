@@ -96,7 +96,7 @@ func fatal(fetches kgo.Fetches) error {
 func fingerprint(r *kgo.Record, timestamps bool) uint64 {
 	h := fnv.New64a()
 	number := func(n int64) {
-		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:errcheck // a hash does not fail
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) // a hash does not fail
 	}
 	put := func(b []byte) {
 		if b == nil {
@@ -104,7 +104,7 @@ func fingerprint(r *kgo.Record, timestamps bool) uint64 {
 			return
 		}
 		number(int64(len(b)))
-		_, _ = h.Write(b) //nolint:errcheck // a hash does not fail
+		_, _ = h.Write(b) // a hash does not fail
 	}
 	put(r.Key)
 	put(r.Value)
@@ -131,7 +131,7 @@ func AwaitRecords(t testing.TB, bootstrap []string, topic string, records int64,
 	adm := kadm.NewClient(cl)
 	err = poll(t.Context(), within, func(ctx context.Context) error {
 		ends, err := adm.ListCommittedOffsets(ctx, topic)
-		if err = errors.Join(err, ends.Error()); err != nil {
+		if err := errors.Join(err, ends.Error()); err != nil {
 			return err
 		}
 		var sum int64

@@ -39,7 +39,7 @@ func Libs(version string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open lock of kafka jars: %w", err)
 	}
-	defer lock.Close() //nolint:errcheck // closing gives the lock up; nothing was written
+	defer lock.Close() // closing gives the lock up; nothing was written
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock kafka jars: %w", err)
 	}
@@ -55,13 +55,13 @@ func fetch(version, dir string) error {
 	if err != nil {
 		return fmt.Errorf("create folder for kafka jars: %w", err)
 	}
-	defer os.RemoveAll(tmp) //nolint:errcheck // best effort
+	defer os.RemoveAll(tmp) // best effort
 	file := filepath.Join(tmp, "pom.xml")
 	if err := os.WriteFile(file, pom, 0o600); err != nil {
 		return fmt.Errorf("write pom: %w", err)
 	}
 	jars := filepath.Join(tmp, "jars")
-	cmd := exec.Command("mvn", "-q", "-B", "-f", file, "-Dkafka="+version, "dependency:copy-dependencies", "-DoutputDirectory="+jars) //nolint:gosec,noctx // fixed program; Maven has its own time-outs
+	cmd := exec.Command("mvn", "-q", "-B", "-f", file, "-Dkafka="+version, "dependency:copy-dependencies", "-DoutputDirectory="+jars) // fixed program; Maven has its own time-outs
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("fetch kafka %s with maven: %w\n%s", version, err, out)
 	}

@@ -15,7 +15,7 @@ func listenFree() (net.Listener, error) {
 	var errs error
 	for range 50 {
 		port := low + rand.IntN(high-low)
-		l, err := net.Listen("tcp", loopback(port)) //nolint:noctx // a listen on loopback does not wait
+		l, err := net.Listen("tcp", loopback(port)) // a listen on loopback does not wait
 		if err == nil {
 			return l, nil
 		}
@@ -26,13 +26,19 @@ func listenFree() (net.Listener, error) {
 
 // freePorts returns n different ports that were free a moment ago.
 func freePorts(n int) ([]int, error) {
+	held := make([]net.Listener, 0, n) // until all are found, so that they differ
+	defer func() {
+		for _, l := range held {
+			_ = l.Close()
+		}
+	}()
 	ports := make([]int, 0, n)
 	for range n {
 		l, err := listenFree()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() //nolint:errcheck,revive // held until all are found, so that they differ
+		held = append(held, l)
 		ports = append(ports, portOf(l.Addr()))
 	}
 	return ports, nil

@@ -38,8 +38,8 @@ func (p *process) launch() error {
 	if err != nil {
 		return fmt.Errorf("open log of %s: %w", p.name, err)
 	}
-	defer out.Close()                             //nolint:errcheck // the child has its own descriptor, nothing is written through this one
-	cmd := exec.Command(p.args[0], p.args[1:]...) //nolint:gosec,noctx // our own argument list; the process ends by Kill or Stop, not with a context
+	defer out.Close()                             // the child has its own descriptor, nothing is written through this one
+	cmd := exec.Command(p.args[0], p.args[1:]...) // our own argument list; the process ends by Kill or Stop, not with a context
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.SysProcAttr = out, out, p.dir, sysProcAttr()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
@@ -48,7 +48,7 @@ func (p *process) launch() error {
 	p.cmd, p.done, p.paused = cmd, done, false
 	go func() { // owned by process: ends when the server does, which Kill and Stop wait for
 		defer close(done)
-		_ = cmd.Wait() //nolint:errcheck // killing is the usual end here
+		_ = cmd.Wait() // killing is the usual end here
 	}()
 	return nil
 }
@@ -149,9 +149,9 @@ func (p *process) Log() string {
 }
 
 // tail is the last lines of Log, headed with the process's name.
-func (p *process) tail(lines int) string {
+func (p *process) tail() string {
 	all := strings.Split(strings.TrimSpace(p.Log()), "\n")
-	return fmt.Sprintf("--- %s, last lines of its log ---\n%s", p.name, strings.Join(all[max(0, len(all)-lines):], "\n"))
+	return fmt.Sprintf("--- %s, last lines of its log ---\n%s", p.name, strings.Join(all[max(0, len(all)-tailLines):], "\n"))
 }
 
 func closed(c <-chan struct{}) bool {

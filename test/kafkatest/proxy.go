@@ -75,7 +75,7 @@ func (p *Proxy) Blackhole() {
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	if p.ln != nil {
-		_ = p.ln.Close() //nolint:errcheck // a listener that can't be closed is closed
+		_ = p.ln.Close() // a listener that can't be closed is closed
 		p.ln = nil
 	}
 	p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *Proxy) Heal() error {
 	if p.ln != nil || p.ended {
 		return nil
 	}
-	ln, err := net.Listen("tcp", p.addr) //nolint:noctx // a listen on loopback does not wait
+	ln, err := net.Listen("tcp", p.addr) // a listen on loopback does not wait
 	if err != nil {
 		return fmt.Errorf("listen again: %w", err)
 	}
@@ -133,7 +133,7 @@ func (p *Proxy) connect(client net.Conn) {
 		return
 	}
 	defer p.remove(l)
-	server, err := net.DialTimeout("tcp", p.target, 5*time.Second) //nolint:noctx // bounded by its time-out
+	server, err := net.DialTimeout("tcp", p.target, 5*time.Second) // bounded by its time-out
 	if err != nil {
 		l.reset()
 		return
@@ -189,7 +189,7 @@ func (p *Proxy) pump(l *link, dst, src net.Conn) {
 		}
 	}
 	if tcp, ok := dst.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite() //nolint:errcheck // the other side may be gone already
+		_ = tcp.CloseWrite() // the other side may be gone already
 	}
 }
 
@@ -254,7 +254,7 @@ func (l *link) join(server net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if closed(l.cut) {
-		_ = server.Close() //nolint:errcheck // unused
+		_ = server.Close() // unused
 		return false
 	}
 	l.b = server
@@ -275,9 +275,9 @@ func (l *link) end(abrupt bool) {
 	for _, c := range []net.Conn{l.a, l.b} {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			if abrupt {
-				_ = tcp.SetLinger(0) //nolint:errcheck // best effort
+				_ = tcp.SetLinger(0) // best effort
 			}
-			_ = tcp.Close() //nolint:errcheck // best effort
+			_ = tcp.Close() // best effort
 		}
 	}
 }

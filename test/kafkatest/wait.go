@@ -28,7 +28,7 @@ func (p *process) until(ctx context.Context, probe func(context.Context) error) 
 		return probe(ctx)
 	})
 	if err != nil {
-		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.tail(tailLines))
+		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.tail())
 	}
 	return nil
 }

@@ -22,22 +22,17 @@ type ZooKeeper struct {
 func StartZooKeeper(t testing.TB) *ZooKeeper {
 	t.Helper()
 	Require(t)
-	dir, err := os.MkdirTemp("", "causeway-zookeeper-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := openZooKeeper(t.Context(), dir)
+	z, err := openZooKeeper(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(z.tail(tailLines))
+			t.Log(z.tail())
 		}
 		if err := z.Kill(); err != nil {
 			t.Error(err)
 		}
-		_ = os.RemoveAll(dir) //nolint:errcheck // best effort
 	})
 	return z
 }
@@ -51,13 +46,13 @@ func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 			return nil, err
 		}
 		z := &ZooKeeper{port: ports[0], process: &process{name: "zookeeper", dir: filepath.Join(root, fmt.Sprintf("zookeeper-%d", try))}}
-		if err = z.configure(); err != nil {
+		if err := z.configure(); err != nil {
 			return nil, err
 		}
 		if err = z.Start(ctx); err == nil {
 			return z, nil
 		}
-		_ = z.Kill() //nolint:errcheck // the error that matters is the start's
+		_ = z.Kill() // the error that matters is the start's
 		if !z.portTaken() {
 			return nil, err
 		}
@@ -122,7 +117,7 @@ func (z *ZooKeeper) ask(ctx context.Context, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close() //nolint:errcheck // read to its end
+	defer conn.Close() // read to its end
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return "", err
 	}

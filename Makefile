@@ -1,0 +1,84 @@
+# Everything a developer or CI does here. `make` alone lists the targets.
+GO       ?= go
+FUZZTIME ?= 30s
+PKG      ?= ./...
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REVISION ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
+LINT     := bin/golangci-lint
+
+# Java servers are heavy: packages that start them stand below test/ and run one at a time, the others beside each other.
+UNIT      = $$($(GO) list ./... | grep -v /test/)
+BROKERS   = $$($(GO) list ./test/...)
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the programs into bin/
+	@mkdir -p bin
+	@for dir in $(wildcard cmd/*); do \
+		name=causeway; [ $$dir = cmd/causeway ] || name=causeway-$$(basename $$dir); \
+		echo "$(GO) build -o bin/$$name ./$$dir"; \
+		CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/$$name ./$$dir || exit 1; \
+	done
+
+demo: build ## mirror between two embedded clusters and open the page (Ctrl-C ends it)
+	bin/causeway demo
+
+test: kafka-if-possible ## run all tests, those on real brokers included (needs java, mvn for the first time)
+	@status=0; \
+	$(GO) test -shuffle=on -timeout 20m $(UNIT) || status=1; \
+	$(GO) test -shuffle=on -timeout 20m -p 1 $(BROKERS) || status=1; \
+	exit $$status
+
+test-short: ## run the quick tests: no real brokers, little randomness
+	$(GO) test -short -shuffle=on -timeout 5m $(PKG)
+
+test-long: kafka-if-possible ## run all tests at full length
+	CAUSEWAY_LONG=1 $(GO) test -shuffle=on -count=1 -timeout 2h -p 1 $(PKG)
+
+kafka: ## fetch the Kafka jars that tests run, from Maven Central (CAUSEWAY_KAFKA_HOME, default in the user's cache)
+	$(GO) run ./test/cmd/kafkalibs
+
+# Says loudly, once, what will be missing.
+kafka-if-possible:
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
+		$(GO) run ./test/cmd/kafkalibs >/dev/null || [ "$$CAUSEWAY_REQUIRE_KAFKA" != 1 ]; \
+	elif [ "$$CAUSEWAY_REQUIRE_KAFKA" = 1 ]; then \
+		echo "java and mvn are required (CAUSEWAY_REQUIRE_KAFKA=1) and not both installed" >&2; exit 1; \
+	else \
+		echo "!!! java or mvn is missing: TESTS ON REAL KAFKA BROKERS MAY BE SKIPPED !!!" >&2; \
+	fi
+
+lint: $(LINT) ## check format, style and layers
+	$(LINT) run ./...
+
+fmt: $(LINT) ## format all Go files
+	$(LINT) fmt
+
+# Built once: a run through `go tool` would link it anew each time.
+$(LINT): tools/go.mod tools/go.sum
+	cd tools && $(GO) build -trimpath -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+race: ## run the quick tests with the race detector
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 15m $(PKG)
+
+fuzz: ## run every fuzz test for FUZZTIME (30s)
+	@set -e; for pkg in $$($(GO) list $(PKG)); do \
+		for name in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$name"; $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench: ## run every benchmark once, to see that it runs
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 10m $(PKG)
+
+bench-kafka: kafka ## measure side by side on real brokers
+	$(GO) run ./test/bench
+
+clean: ## remove what make made, but not the Kafka jars
+	rm -rf bin
+	$(GO) clean -testcache
