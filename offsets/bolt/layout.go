@@ -27,6 +27,7 @@ func checkpointsBucket() []byte { return []byte("checkpoints") }
 func eventsBucket() []byte      { return []byte("events") }
 func layoutKey() []byte         { return []byte("layout") }
 func stateKey() []byte          { return []byte("state") }
+func countKey() []byte          { return []byte("count") }
 
 // partitionKey is the topic, a zero byte (which no topic name has) and the big-endian number, so that keys sort as partitions do.
 func partitionKey(p route.Partition) []byte {
@@ -96,15 +97,16 @@ func createLayout(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	switch value := meta.Get(layoutKey()); {
-	case value == nil:
-		if err := put(meta, layoutKey(), []byte(strconv.Itoa(layoutVersion))); err != nil {
+	if meta.Get(layoutKey()) == nil {
+		if err := errors.Join(putNumber(meta, layoutKey(), layoutVersion), putNumber(meta, countKey(), 0)); err != nil {
 			return err
 		}
-	default:
-		if err := checkLayout(value); err != nil {
-			return err
-		}
+	}
+	switch version, err := number(meta, layoutKey()); {
+	case err != nil:
+		return err
+	case version != layoutVersion:
+		return fmt.Errorf("layout: %w", &offsets.VersionError{Got: version})
 	}
 	for _, name := range [][]byte{routeBucket(), checkpointsBucket(), eventsBucket()} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
@@ -114,36 +116,64 @@ func createLayout(tx *bbolt.Tx) error {
 	return nil
 }
 
-func checkLayout(value []byte) error {
-	text, err := unseal(layoutKey(), value)
+// number reads a decimal number of the meta bucket.
+func number(meta *bbolt.Bucket, key []byte) (int, error) {
+	text, err := unseal(key, meta.Get(key))
 	if err != nil {
-		return fmt.Errorf("layout: %w", err)
+		return 0, fmt.Errorf("%s: %w", key, err)
 	}
-	version, err := strconv.Atoi(string(text))
+	n, err := strconv.Atoi(string(text))
 	if err != nil {
-		return fmt.Errorf("layout: %w: %q", offsets.ErrCorrupt, text)
+		return 0, fmt.Errorf("%s: %w: %q", key, offsets.ErrCorrupt, text)
 	}
-	if version != layoutVersion {
-		return fmt.Errorf("layout: %w", &offsets.VersionError{Got: version})
+	return n, nil
+}
+
+func putNumber(meta *bbolt.Bucket, key []byte, n int) error {
+	return put(meta, key, []byte(strconv.Itoa(n)))
+}
+
+// countOne counts a partition's first checkpoint. Checkpoints are never removed, so that fewer than were counted are a damage: without the
+// count, a page that lost some would make partitions look as if they had never been copied.
+func countOne(tx *bbolt.Tx) error {
+	meta := tx.Bucket(metaBucket())
+	n, err := number(meta, countKey())
+	if err != nil {
+		return err
 	}
-	return nil
+	return putNumber(meta, countKey(), n+1)
 }
 
 // checkAll reads everything once, so that a damaged file is refused at the start and not in the middle of a night.
 func checkAll(tx *bbolt.Tx) error {
-	var faults []error
+	found := 0
 	err := tx.Bucket(checkpointsBucket()).ForEach(func(key, _ []byte) error {
+		found++
 		p, err := parsePartitionKey(key)
-		if err == nil {
-			_, err = readCheckpoint(tx, p)
+		if err != nil {
+			return err
 		}
-		faults = append(faults, err)
-		return nil
+		c, err := readCheckpoint(tx, p)
+		if err == nil && c == nil { // a branch page that leads elsewhere
+			err = fmt.Errorf("checkpoint of %s: %w: it is there but is not found by its key", p, offsets.ErrCorrupt)
+		}
+		return err
 	})
-	_, routeErr := readRoute(tx)
-	eventsErr := tx.Bucket(eventsBucket()).ForEach(func(key, value []byte) error {
+	if err != nil {
+		return err
+	}
+	count, err := number(tx.Bucket(metaBucket()), countKey())
+	if err != nil {
+		return err
+	}
+	if count != found {
+		return fmt.Errorf("%w: %d checkpoints of %d", offsets.ErrCorrupt, found, count)
+	}
+	if _, err := readRoute(tx); err != nil {
+		return err
+	}
+	return tx.Bucket(eventsBucket()).ForEach(func(key, value []byte) error {
 		_, err := unseal(key, value)
 		return err
 	})
-	return errors.Join(append(faults, err, routeErr, eventsErr)...)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -50,15 +51,23 @@ func Open(dir string) (*Store, error) {
 		return s, nil
 	case errors.Is(err, bberrors.ErrTimeout):
 		return nil, &offsets.StorageError{Op: "open state", Path: dir, Err: ErrLocked}
-	case errors.Is(err, bberrors.ErrInvalid), errors.Is(err, bberrors.ErrChecksum), errors.Is(err, bberrors.ErrVersionMismatch):
-		err = fmt.Errorf("%w: %w", offsets.ErrCorrupt, err)
-	}
-	if s.db != nil {
+	case s.db != nil:
 		_ = s.db.Close()
-	} else if file != nil {
-		_ = file.Close() // a panic inside bbolt leaves it open, and with it the lock
+	case file != nil: // after a panic inside bbolt; the memory map would hold the lock even when the file is closed
+		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		_ = file.Close()
 	}
-	return nil, &offsets.StorageError{Op: "open state", Path: s.path, Err: err}
+	return nil, &offsets.StorageError{Op: "open state", Path: s.path, Err: blame(err)}
+}
+
+// blame tells a damaged file from a disk that refuses: what is neither the system's word nor our own is bbolt's complaint about content.
+func blame(err error) error {
+	var errno syscall.Errno
+	var version *offsets.VersionError
+	if errors.As(err, &errno) || errors.As(err, &version) || errors.Is(err, offsets.ErrCorrupt) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", offsets.ErrCorrupt, err)
 }
 
 // prepare makes a new file durable and reads an old one through.

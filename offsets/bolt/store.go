@@ -109,6 +109,11 @@ func (s *Store) Begin(ctx context.Context, old *offsets.Checkpoint, next offsets
 		if err := offsets.Replace(now, old, next); err != nil {
 			return fmt.Errorf("begin %s: %w", next.Partition, err)
 		}
+		if now == nil {
+			if err := countOne(tx); err != nil {
+				return err
+			}
+		}
 		return writeJSON(tx, checkpointsBucket(), partitionKey(next.Partition), next)
 	})
 }
