@@ -110,12 +110,17 @@ func TestQueries(t *testing.T) {
 		require.NoError(t, got[p0].Err)
 		require.Equal(t, row.want, got[p0].Offset)
 	}
+	kc.ControlKey(int16(kmsg.DescribeProducers), func(req kmsg.Request) (kmsg.Response, error, bool) { // kfake tells of transactions only
+		resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+		rp := kmsg.NewDescribeProducersResponseTopicPartition()
+		rp.ActiveProducers = []kmsg.DescribeProducersResponseTopicPartitionActiveProducer{{ProducerID: id, ProducerEpoch: 7, LastSequence: 4, LastTimestamp: 99}}
+		resp.Topics = []kmsg.DescribeProducersResponseTopic{{Topic: "a", Partitions: []kmsg.DescribeProducersResponseTopicPartition{rp}}}
+		return resp, nil, true
+	})
 	described, err := c.DescribeProducers(t.Context(), leaders[p0], []route.Partition{p0})
 	require.NoError(t, err)
 	require.NoError(t, described[p0].Err)
-	require.Len(t, described[p0].Active, 1)
-	require.Equal(t, id, described[p0].Active[0].ID)
-	require.Equal(t, int32(4), described[p0].Active[0].LastSequence)
+	require.Equal(t, []ActiveProducer{{ID: id, Epoch: 7, LastSequence: 4, LastTimestamp: 99}}, described[p0].Active)
 
 	ends, err := c.OffsetsForLeaderEpoch(t.Context(), leaders[p0], []EpochAsk{{Partition: p0, CurrentLeaderEpoch: -1, LeaderEpoch: m.Topics["a"].Partitions[0].LeaderEpoch}})
 	require.NoError(t, err)

@@ -10,12 +10,12 @@ const (
 	readBufferBytes = 64 << 10 // larger reads bypass it, straight into a slab
 	keepBufferBytes = 1 << 20  // a request buffer that grew larger is not kept
 	pieceBytes      = 1 << 20  // an answer's deadline is renewed for each piece that arrives: a slow link is not a dead one
-	produceMargin   = 5 * time.Second
 )
 
 // Config bounds what a client and its connections wait for. The defaults serve; tests shorten them.
 type Config struct {
 	RequestTimeout time.Duration // from when a request is the oldest unanswered one to its answer; a request's own waiting comes on top
+	ProduceMargin  time.Duration // the same for a Produce, on top of its own Timeout
 	DialTimeout    time.Duration // for a connection, with TLS, versions and authentication
 	ProbeTimeout   time.Duration // the same, and the time for an answer at first, when any broker will do and the next may be tried instead
 	WriteGrace     time.Duration // for a write to end after its own answer has come
@@ -28,6 +28,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		RequestTimeout: 30 * time.Second,
+		ProduceMargin:  5 * time.Second,
 		DialTimeout:    10 * time.Second,
 		ProbeTimeout:   3 * time.Second,
 		WriteGrace:     5 * time.Second,
@@ -45,6 +46,7 @@ func (c Config) Validate() error {
 		value time.Duration
 	}{
 		{"RequestTimeout", c.RequestTimeout},
+		{"ProduceMargin", c.ProduceMargin},
 		{"DialTimeout", c.DialTimeout},
 		{"ProbeTimeout", c.ProbeTimeout},
 		{"WriteGrace", c.WriteGrace},

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 func quick() Config {
 	cfg := DefaultConfig()
 	cfg.RequestTimeout = 300 * time.Millisecond
+	cfg.ProduceMargin = 300 * time.Millisecond
 	cfg.DialTimeout = time.Second
 	cfg.ProbeTimeout = 300 * time.Millisecond
 	cfg.WriteGrace = 200 * time.Millisecond

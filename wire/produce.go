@@ -46,7 +46,8 @@ func (c *Conn) Produce(req *Produce, done func(*kmsg.ProduceResponse, error)) er
 	c.corr++
 	resp := kmsg.NewPtrProduceResponse()
 	resp.Version = v
-	w := &waiter{corr: c.corr, key: keyProduce, timeout: req.Timeout + produceMargin, resp: resp, produced: done}
+	timeout := time.Duration(clampMillis(req.Timeout))*time.Millisecond + c.cfg.ProduceMargin
+	w := &waiter{corr: c.corr, key: keyProduce, timeout: timeout, resp: resp, produced: done}
 	var err error
 	if w.size, err = c.out.produce(req, v, w.corr); err != nil {
 		return err
