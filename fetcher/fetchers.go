@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"context"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,26 +21,94 @@ type Deps struct {
 	Route      string                // label of the metrics
 }
 
-// Fetchers fetches the partitions that it is given.
+// Fetchers fetches the partitions that it is given, each into its lane.
 type Fetchers struct {
-	cfg  Config
-	deps Deps
+	cfg     Config
+	deps    Deps
+	metrics *metrics
+	router  *router
+	health  health
+	wg      sync.WaitGroup // every goroutine but Run's own
+
+	mu      sync.RWMutex
+	members map[route.Partition]*member
 }
 
 // New returns fetchers that do nothing before Run. The configuration must be valid.
-func New(cfg Config, d Deps) *Fetchers { return &Fetchers{cfg: cfg, deps: d} }
+func New(cfg Config, d Deps) *Fetchers {
+	f := &Fetchers{
+		cfg: cfg, deps: d,
+		metrics: newMetrics(d.Registerer, d.Route),
+		members: make(map[route.Partition]*member),
+	}
+	f.router = newRouter(f)
+	return f
+}
 
-// Run owns everything.
-func (f *Fetchers) Run(ctx context.Context) error { return ctx.Err() }
+// Run fetches until ctx ends. When it returns, every goroutine has, no lane is called any more, and what was reserved of the budget has been
+// given back, but for what lanes retain. It never fails by itself: an unreachable cluster is tried for ever. It must be called once.
+func (f *Fetchers) Run(ctx context.Context) error {
+	defer f.metrics.close()
+	f.router.run(ctx)
+	f.wg.Wait()
+	return nil
+}
 
-// Add begins to fetch a partition.
-func (f *Fetchers) Add(p route.Partition, l Lane) {}
+// Add begins to fetch a partition. A partition that is there already keeps its lane.
+func (f *Fetchers) Add(p route.Partition, l Lane) {
+	m := &member{p: p, lane: l}
+	f.mu.Lock()
+	if f.members[p] != nil {
+		f.mu.Unlock()
+		return
+	}
+	f.members[p] = m
+	f.mu.Unlock()
+	f.router.post(ask{kind: askAdded, m: m})
+}
 
-// Remove ends fetching a partition.
-func (f *Fetchers) Remove(p route.Partition) {}
+// Remove ends fetching a partition. When it returns its lane is not being called and never will be, even if an answer is under way. It
+// waits for a call that is running, so it must not be called from one, nor with a lock held that the lane's methods need.
+func (f *Fetchers) Remove(p route.Partition) {
+	f.mu.Lock()
+	m := f.members[p]
+	delete(f.members, p)
+	f.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.remove()
+	f.router.post(ask{kind: askRemoved, m: m})
+}
 
-// Wake says that what the lane wants has changed.
-func (f *Fetchers) Wake(p route.Partition) {}
+// Wake says that what a partition's lane wants has changed: it has room again, was rewound, or its fault was dealt with. It never blocks
+// and never calls a lane.
+func (f *Fetchers) Wake(p route.Partition) {
+	f.mu.RLock()
+	m := f.members[p]
+	f.mu.RUnlock()
+	if m != nil {
+		f.wake(m)
+	}
+}
 
-// Reachable says why the source can't be reached.
-func (f *Fetchers) Reachable() error { return nil }
+func (f *Fetchers) wake(m *member) {
+	if l := m.owner.Load(); l != nil {
+		l.woke(m)
+		return
+	}
+	f.router.post(ask{kind: askWoken, m: m})
+}
+
+// Trouble says why a partition is not fetched at the moment although its lane was not told of a fault; nil if all is well.
+func (f *Fetchers) Trouble(p route.Partition) *Trouble {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if m := f.members[p]; m != nil {
+		return m.trouble.Load()
+	}
+	return nil
+}
+
+// Reachable is nil while the source cluster answers, else an *UnreachableError.
+func (f *Fetchers) Reachable() error { return f.health.worst() }

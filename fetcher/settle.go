@@ -1,0 +1,167 @@
+package fetcher
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+type verdictKind int8
+
+const (
+	found      verdictKind = iota + 1
+	leaderless             // an election is under way, or the broker that was asked does not know yet
+	gone                   // not there, or another topic of the same name; believed only when it lasts
+	forbidden
+)
+
+// verdict is what metadata says of one partition.
+type verdict struct {
+	kind verdictKind
+	at   wire.PartitionMetadata
+	id   route.TopicID
+	err  error
+}
+
+// lookup reads the metadata at hand.
+func (r *router) lookup(m *member) verdict {
+	t, ok := r.topics[m.p.Topic]
+	switch {
+	case !ok, errors.Is(t.Err, kerr.UnknownTopicOrPartition), errors.Is(t.Err, kerr.UnknownTopicID):
+		return verdict{kind: gone, err: kerr.UnknownTopicOrPartition}
+	case errors.Is(t.Err, kerr.TopicAuthorizationFailed):
+		return verdict{kind: forbidden, err: t.Err}
+	case t.Err != nil:
+		return verdict{kind: leaderless, err: t.Err}
+	case !m.routing.id.IsZero() && !t.ID.IsZero() && t.ID != m.routing.id:
+		return verdict{kind: gone, err: kerr.InconsistentTopicID}
+	}
+	for _, p := range t.Partitions {
+		if p.Partition != m.p.Partition {
+			continue
+		}
+		if p.Leader < 0 {
+			return verdict{kind: leaderless, err: kerr.LeaderNotAvailable}
+		}
+		return verdict{kind: found, at: p, id: t.ID}
+	}
+	return verdict{kind: gone, err: kerr.UnknownTopicOrPartition}
+}
+
+// settle acts on the metadata at hand for one member.
+func (r *router) settle(ctx context.Context, m *member, now time.Time) {
+	v := r.lookup(m)
+	owned := m.owner.Load() != nil
+	switch v.kind {
+	case found:
+		r.found(ctx, m, v, now)
+	case leaderless:
+		if !owned { // else it is fetched all the same: the broker that answered is behind
+			r.again(m, v.err, now)
+		}
+	case gone:
+		r.gone(m, v.err, now)
+	case forbidden:
+		if !owned && m.failUnowned(&route.Fault{Class: route.Refused, Code: errName(v.err), Err: v.err, Extent: noExtent}) {
+			r.settled(m)
+		}
+	}
+}
+
+// found moves a member to its leader, or to the replica that the leader prefers.
+func (r *router) found(ctx context.Context, m *member, v verdict, now time.Time) {
+	m.routing.goneSince, m.routing.goneTimes = time.Time{}, 0
+	if !v.id.IsZero() {
+		m.routing.id = v.id
+	}
+	old := m.place.Load()
+	news := old == nil || old.leader != v.at.Leader || old.epoch != v.at.LeaderEpoch
+	if m.routing.waiting && m.routing.due.After(now) && !news {
+		return // the same broker has just refused it
+	}
+	broker := v.at.Leader
+	if m.routing.replica >= 0 {
+		if _, ok := r.brokers[m.routing.replica]; ok && now.Before(m.routing.replicaUntil) {
+			broker = m.routing.replica
+		} else {
+			m.routing.replica = -1
+		}
+	}
+	p := r.pairAt(ctx, broker, Index(m.p, r.f.cfg.Fetchers))
+	if !m.move(&place{pair: p, leader: v.at.Leader, epoch: v.at.LeaderEpoch, id: v.id}) {
+		return
+	}
+	r.settled(m)
+	if m.routing.pair != p {
+		if m.routing.pair != nil {
+			m.routing.pair.members--
+		}
+		m.routing.pair = p
+		p.members++
+	}
+}
+
+// settled ends waiting.
+func (r *router) settled(m *member) {
+	m.routing.waiting = false
+	delete(r.waiting, m)
+}
+
+// again waits for the next look-up, longer each time.
+func (r *router) again(m *member, err error, now time.Time) {
+	if m.routing.waiting && m.routing.due.After(now) || m.isParked() {
+		return
+	}
+	m.refused(errName(err))
+	r.wait(m, now.Add(r.delay(m)))
+}
+
+// gone reports a partition as gone or recreated when metadata has said so more than once and for long enough: a broker that has just
+// started says so of every topic.
+func (r *router) gone(m *member, err error, now time.Time) {
+	if m.owner.Load() != nil {
+		if !errors.Is(err, kerr.InconsistentTopicID) {
+			return // it is being fetched, so it is there
+		}
+		m.pull() // by name we would go on in the other topic
+	}
+	if m.isParked() {
+		return
+	}
+	if m.routing.goneSince.IsZero() {
+		m.routing.goneSince = now
+	}
+	m.routing.goneTimes++
+	if m.routing.goneTimes < 2 || now.Sub(m.routing.goneSince) < r.f.cfg.GoneAfter {
+		r.again(m, err, now)
+		return
+	}
+	if m.failUnowned(&route.Fault{Class: route.SourceChanged, Code: errName(err), Err: err, Extent: noExtent}) {
+		r.settled(m)
+	}
+}
+
+// pairAt gives the fetcher of a broker and an index; a new one begins at once.
+func (r *router) pairAt(ctx context.Context, broker int32, index int) *pair {
+	key := pairKey{broker, index}
+	p := r.pairs[key]
+	if p == nil {
+		p = newPair(r.f, broker)
+		r.pairs[key] = p
+		p.start(ctx)
+	}
+	return p
+}
+
+func errName(err error) string {
+	var e *kerr.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return "UNKNOWN"
+}

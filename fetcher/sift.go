@@ -1,0 +1,82 @@
+package fetcher
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// sift leaves in l.batches what is to be forwarded of a partition's answer, and gives the position after everything that was read. An error
+// is a batch that must not be forwarded; what is before it is good.
+func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (next route.Offset, err error) {
+	l.batches = l.batches[:0]
+	l.aborted.begin(rp.AbortedTransactions, l.f.cfg.ReadCommitted)
+	next = from
+	for rest := rp.RecordBatches; ; {
+		b, tail, err := batch.Next(rest)
+		if errors.Is(err, io.EOF) || errors.Is(err, batch.ErrTruncated) {
+			return next, nil // the rest comes with the next fetch
+		}
+		if err == nil {
+			err = b.Check()
+		}
+		if err == nil {
+			err = b.CheckCRC()
+		}
+		if err != nil {
+			return next, err
+		}
+		rest = tail
+		keep := l.aborted.keeps(b)
+		if b.NextOffset() <= from {
+			continue // a broker looks positions up in a sparse index
+		}
+		// A gap before the batch is normal: compaction, or markers that retention took. An overlap is not.
+		if next > from && b.BaseOffset() < next {
+			return next, &batch.CorruptError{
+				Offset: b.BaseOffset(), Field: "baseOffset", Value: int64(b.BaseOffset()), Reason: "before the end of the batch before it",
+			}
+		}
+		next = b.NextOffset()
+		if keep && b.Records() > 0 {
+			l.batches = append(l.batches, b)
+		}
+	}
+}
+
+// aborted tells, batch by batch in the order of the log, what belongs to aborted transactions.
+type aborted struct {
+	on     bool
+	list   []kmsg.FetchResponseTopicPartitionAbortedTransaction // by first offset
+	active []int64                                              // producers whose transaction is aborted; few
+}
+
+func (a *aborted) begin(list []kmsg.FetchResponseTopicPartitionAbortedTransaction, on bool) {
+	a.on, a.list, a.active = on, list, a.active[:0]
+	slices.SortFunc(list, func(x, y kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
+		return cmp.Compare(x.FirstOffset, y.FirstOffset)
+	})
+}
+
+// keeps is false for control batches and for those of an aborted transaction. Every batch must be shown.
+func (a *aborted) keeps(b batch.Batch) bool {
+	for len(a.list) > 0 && a.list[0].FirstOffset <= int64(b.LastOffset()) {
+		if !slices.Contains(a.active, a.list[0].ProducerID) {
+			a.active = append(a.active, a.list[0].ProducerID)
+		}
+		a.list = a.list[1:]
+	}
+	if b.Control() {
+		if i := slices.Index(a.active, b.ProducerID()); i >= 0 && b.Abort() {
+			a.active = slices.Delete(a.active, i, i+1)
+		}
+		return false
+	}
+	return !a.on || !b.Transactional() || !slices.Contains(a.active, b.ProducerID())
+}
