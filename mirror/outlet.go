@@ -55,12 +55,15 @@ type takeover struct {
 
 func (l *Lane) enterLocked(p phase) { l.out.phase, l.out.since = p, l.stream.now() }
 
-// Next is the size in bytes of the batch that Take would hand out, 0 if there is none.
+// Next is the size in bytes of the batch that Take would hand out; 0 if there is none; negative if the lane wants an Inquiry first.
 func (l *Lane) Next() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i, ok := l.nextLocked(); ok {
 		return len(l.out.queue.at(i).batch)
+	}
+	if l.out.phase == asking && !l.out.inquiring && !l.paused && !l.closing {
+		return -1
 	}
 	return 0
 }

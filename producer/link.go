@@ -1,0 +1,309 @@
+package producer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+// busyRequests is how many unanswered requests keep a near broker busy; below it nothing waits for company.
+const busyRequests = 4
+
+// link is one connection to one target broker, made when there is something to send, and everything that is sent over it.
+type link struct {
+	p      *Producer
+	broker int32
+	kick   chan struct{} // there is news for the sender
+
+	mu       sync.Mutex // guards what follows; a leaf: nothing is called while it is held
+	queue    []*Slot    // lanes that have something to send, in turn
+	requests []*request // unanswered, oldest first
+	bytes    int64      // of them
+	flying   int        // slots with unanswered batches
+	window   window
+	conn     *wire.Conn // nil while there is none
+}
+
+func newLink(p *Producer, broker int32) *link {
+	return &link{p: p, broker: broker, kick: make(chan struct{}, 1)}
+}
+
+// push puts a slot, whose queued flag is set, at the end of the queue.
+func (l *link) push(s *Slot) {
+	l.mu.Lock()
+	l.queue = append(l.queue, s)
+	l.mu.Unlock()
+	l.signal()
+}
+
+func (l *link) signal() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (l *link) pop() *Slot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil
+	}
+	s := l.queue[0]
+	l.queue[0] = nil
+	if l.queue = l.queue[1:]; len(l.queue) == 0 {
+		l.queue = nil
+	}
+	return s
+}
+
+// run sends until ctx ends. A connection that fails is made anew when there is something to send; whose batches were unanswered, was told.
+func (l *link) run(ctx context.Context) {
+	for l.waitForWork(ctx) {
+		dialing, cancel := context.WithTimeout(ctx, l.p.cfg.RequestTimeout)
+		conn, err := l.p.client.Dial(dialing, l.broker)
+		cancel()
+		if err != nil {
+			l.refuse(err)
+			continue
+		}
+		l.setConn(conn)
+		l.serve(ctx, conn)
+		conn.Close() // waits until everything unanswered was handed back
+		l.setConn(nil)
+	}
+	l.refuse(context.Cause(ctx))
+}
+
+func (l *link) setConn(c *wire.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn = c
+}
+
+func (l *link) waitForWork(ctx context.Context) bool {
+	for {
+		l.mu.Lock()
+		n := len(l.queue)
+		l.mu.Unlock()
+		if n > 0 {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-l.kick:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// refuse tells every lane that waits that this broker can't be reached, as an answer to its next batch: it will ask who leads now.
+func (l *link) refuse(err error) {
+	f := classify(err)
+	for s := l.pop(); s != nil; s = l.pop() {
+		s.queued.Store(false)
+		switch n := s.lane.Next(); {
+		case n < 0:
+			s.toControl()
+		case n > 0:
+			if b, all := s.lane.Take(); b != nil {
+				s.lane.Answer(all, route.NoOffset, f)
+			}
+		}
+	}
+}
+
+// toControl gives the slot to the control loop, which asks what the lane wants to know.
+func (s *Slot) toControl() {
+	if !s.gone.Load() && !s.queued.Swap(true) {
+		s.producer.ask(s)
+	}
+}
+
+func (l *link) serve(ctx context.Context, conn *wire.Conn) {
+	linger := time.NewTimer(time.Hour)
+	defer linger.Stop()
+	for l.waitToSend(ctx, conn, linger) {
+		r := l.build()
+		if len(r.items) == 0 {
+			l.p.recycle(r)
+			continue
+		}
+		if err := conn.Produce(&r.wire, r.done); err != nil {
+			r.answered(nil, err)
+			return
+		}
+	}
+}
+
+// waitToSend returns true when a request should be built: there is work and room, and either the pipe is not busy, or every lane that is
+// in flight has more, or what there is has waited long enough for company. One batch a request costs almost four times the CPU.
+func (l *link) waitToSend(ctx context.Context, conn *wire.Conn, linger *time.Timer) bool {
+	lingering := false
+	for {
+		l.mu.Lock()
+		work := len(l.queue) > 0 && (l.bytes < l.limitLocked() || len(l.requests) == 0)
+		now := work && (len(l.requests) < busyRequests || len(l.queue) >= l.flying)
+		l.mu.Unlock()
+		if now {
+			return ctx.Err() == nil && conn.Err() == nil
+		}
+		if work && !lingering {
+			linger.Reset(l.p.cfg.Linger)
+			lingering = true
+		}
+		select {
+		case <-l.kick:
+		case <-linger.C:
+			if lingering && work {
+				return true
+			}
+		case <-conn.Done():
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (l *link) limitLocked() int64 {
+	if l.p.cfg.InFlightBytes > 0 {
+		return l.p.cfg.InFlightBytes
+	}
+	return l.window.limit()
+}
+
+// build fills a request with the next batch of every lane in the queue, each lane once, up to the size limit.
+func (l *link) build() *request {
+	r := l.p.request(l)
+	var again *Slot
+	for r.size < l.p.cfg.MaxRequestBytes {
+		s := l.pop()
+		if s == nil {
+			break
+		}
+		if l.moved(s) {
+			continue
+		}
+		s.queued.Store(false)
+		n := s.lane.Next()
+		if n < 0 {
+			s.toControl()
+		}
+		if n <= 0 {
+			continue
+		}
+		if r.size > 0 && r.size+n > l.p.cfg.MaxRequestBytes || s.shared && r.has(s.target) {
+			again = s
+			break
+		}
+		if b, all := s.lane.Take(); b != nil {
+			r.add(s, b, all)
+		}
+	}
+	l.seal(r, again)
+	return r
+}
+
+// seal counts the request and lets its lanes stand in line again, the one that did not fit before all others.
+func (l *link) seal(r *request, again *Slot) {
+	if len(r.items) > 0 {
+		r.seal(l.p.cfg)
+		l.mu.Lock()
+		l.requests = append(l.requests, r)
+		l.bytes += int64(r.size)
+		for i := range r.items {
+			s := r.items[i].slot
+			if s.flying == 0 {
+				l.flying++
+			}
+			s.flying++
+		}
+		n := len(l.requests)
+		l.mu.Unlock()
+		l.p.inFlight(l.broker, n)
+	}
+	if again != nil && !again.queued.Swap(true) {
+		l.mu.Lock()
+		l.queue = append([]*Slot{again}, l.queue...)
+		l.mu.Unlock()
+	}
+	for i := range r.items {
+		r.items[i].slot.Wake()
+	}
+}
+
+// moved sends a slot, taken from this link's queue, on to the link that serves it now: a private one goes back to its broker's common
+// link when nothing of it is unanswered and its last answer came in time.
+func (l *link) moved(s *Slot) bool {
+	if s.gone.Load() {
+		return true
+	}
+	l.mu.Lock()
+	quiet := s.flying == 0
+	l.mu.Unlock()
+	if quiet && s.prompt.Load() && s.private.CompareAndSwap(true, false) {
+		s.link.Store(l.p.link(l.broker))
+	}
+	if to := s.link.Load(); to != l && to != nil {
+		to.push(s)
+		return true
+	}
+	return false
+}
+
+// answered takes a request off the link. Requests are answered in order.
+func (l *link) answered(r *request, now time.Time, ok bool) {
+	trip := now.Sub(r.sent)
+	l.mu.Lock()
+	for i, q := range l.requests {
+		if q == r {
+			l.requests = append(l.requests[:i], l.requests[i+1:]...)
+			break
+		}
+	}
+	l.bytes -= int64(r.size)
+	for i := range r.items {
+		s := r.items[i].slot
+		s.prompt.Store(ok && trip < l.p.cfg.Late)
+		if s.flying--; s.flying == 0 {
+			l.flying--
+		}
+	}
+	if ok {
+		l.window.answered(now, int64(r.size), trip)
+	}
+	n := len(l.requests)
+	l.mu.Unlock()
+	l.p.inFlight(l.broker, n)
+	l.signal()
+}
+
+// late finds the partitions whose answer holds up others on this connection, and cuts it: they go on over connections of their own, the
+// others over a new one.
+func (l *link) late() []*Slot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil || len(l.requests) == 0 {
+		return nil
+	}
+	oldest := l.requests[0]
+	if l.conn.OldestWait() < max(l.p.cfg.Late, 10*l.window.median()) || l.flying <= len(oldest.items) && len(oldest.items) == 1 {
+		return nil // or there is nobody else whom it holds up
+	}
+	var slots []*Slot
+	for i := range oldest.items {
+		s := oldest.items[i].slot
+		if !s.private.Swap(true) {
+			s.prompt.Store(false)
+			slots = append(slots, s)
+		}
+	}
+	if len(slots) > 0 {
+		l.conn.Cut()
+	}
+	return slots
+}

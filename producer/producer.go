@@ -1,0 +1,253 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+var errNoAnswer = errors.New("the answer does not name the partition")
+
+// Deps are what a Producer needs of others.
+type Deps struct {
+	Client     *wire.Client // of the target cluster
+	Log        hclog.Logger
+	Registerer prometheus.Registerer
+	Route      string
+}
+
+// Producer sends to one target cluster.
+type Producer struct {
+	cfg     Config
+	client  *wire.Client
+	log     hclog.Logger
+	metrics *metrics
+	kick    chan struct{}
+	links   sync.WaitGroup // senders and rounds of inquiries
+
+	mu       sync.Mutex // guards what follows; a leaf but for link.mu
+	ctx      func() context.Context
+	byBroker map[int32]*link
+	private  map[int32][]*link
+	asks     []*Slot
+	spare    []*request
+	down     error // why the target could not be asked the last time
+	downAt   time.Time
+}
+
+// maxPrivate is how many connections of their own a broker's late partitions share.
+const maxPrivate = 16
+
+// New builds a producer. Run must be called once.
+func New(cfg Config, deps Deps) *Producer {
+	return &Producer{
+		cfg: cfg, client: deps.Client, log: deps.Log, metrics: newMetrics(deps.Registerer, deps.Route), kick: make(chan struct{}, 1),
+		byBroker: map[int32]*link{}, private: map[int32][]*link{},
+	}
+}
+
+// Slot makes a place for a lane that writes to a target partition; shared says that other lanes write there too. Attach begins.
+func (p *Producer) Slot(target route.Partition, shared bool) *Slot {
+	return &Slot{producer: p, target: target, shared: shared}
+}
+
+// Attach gives the slot its lane and begins to serve it.
+func (s *Slot) Attach(l Lane) {
+	s.lane = l
+	s.Wake()
+}
+
+// Detach ends the service. The lane must be closed and have nothing unanswered, or its answers still come.
+func (s *Slot) Detach() { s.gone.Store(true) }
+
+// Reachable is nil, or why the target cluster could not be asked the last time, and since when that is so.
+func (p *Producer) Reachable() (error, time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.down, p.downAt
+}
+
+func (p *Producer) reached(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil && p.down == nil {
+		p.downAt = time.Now()
+	}
+	p.down = err
+}
+
+// Run serves all slots until ctx ends; unanswered batches are then answered with a fault.
+func (p *Producer) Run(ctx context.Context) error {
+	p.mu.Lock()
+	p.ctx = func() context.Context { return ctx }
+	p.mu.Unlock()
+	p.control(ctx)
+	p.mu.Lock()
+	p.ctx = nil // no new links from here on
+	p.mu.Unlock()
+	p.links.Wait()
+	return nil
+}
+
+// link returns the broker's common link.
+func (p *Producer) link(broker int32) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.byBroker[broker]
+	if l == nil {
+		l = p.startLocked(broker)
+		p.byBroker[broker] = l
+	}
+	return l
+}
+
+// privateLink returns one of the broker's links for late partitions.
+func (p *Producer) privateLink(broker int32, target route.Partition) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	links := p.private[broker]
+	if len(links) < maxPrivate {
+		l := p.startLocked(broker)
+		p.private[broker] = append(links, l)
+		return l
+	}
+	return links[int(target.Partition)%maxPrivate]
+}
+
+func (p *Producer) startLocked(broker int32) *link {
+	l := newLink(p, broker)
+	if p.ctx != nil {
+		ctx := p.ctx()
+		p.links.Go(func() { l.run(ctx) })
+	}
+	return l
+}
+
+// ask puts a slot, whose queued flag is set, on the control loop's list.
+func (p *Producer) ask(s *Slot) {
+	p.mu.Lock()
+	p.asks = append(p.asks, s)
+	p.mu.Unlock()
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (p *Producer) request(l *link) *request {
+	p.mu.Lock()
+	var r *request
+	if n := len(p.spare); n > 0 {
+		r = p.spare[n-1]
+		p.spare = p.spare[:n-1]
+	}
+	p.mu.Unlock()
+	if r == nil {
+		r = &request{}
+		r.done = r.answered
+	}
+	r.link = l
+	return r
+}
+
+func (p *Producer) recycle(r *request) {
+	clear(r.items)
+	clear(r.wire.Batches)
+	r.items, r.wire.Batches, r.size, r.all = r.items[:0], r.wire.Batches[:0], 0, false
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.spare) < 1024 {
+		p.spare = append(p.spare, r)
+	}
+}
+
+func (p *Producer) inFlight(broker int32, requests int) {
+	p.metrics.inFlight.WithLabelValues(strconv.Itoa(int(broker))).Set(float64(requests))
+}
+
+// watchEvery is how often links are looked at for late answers.
+const watchEvery = 100 * time.Millisecond
+
+// control asks on behalf of lanes and watches for late answers.
+func (p *Producer) control(ctx context.Context) {
+	watch := time.NewTicker(watchEvery)
+	defer watch.Stop()
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	var waiting []*Slot
+	for {
+		select {
+		case <-p.kick:
+		case <-due.C:
+		case <-watch.C:
+			p.watch()
+			continue
+		case <-ctx.Done():
+			return
+		}
+		p.mu.Lock()
+		waiting = append(waiting, p.asks...)
+		clear(p.asks)
+		p.asks = p.asks[:0]
+		p.mu.Unlock()
+		var next time.Time
+		waiting, next = p.askDue(ctx, waiting)
+		if !next.IsZero() {
+			due.Reset(max(time.Until(next), time.Millisecond))
+		}
+	}
+}
+
+// askDue begins a round for those whose time has come, and returns the others with the time of the first of them.
+func (p *Producer) askDue(ctx context.Context, waiting []*Slot) (later []*Slot, next time.Time) {
+	var now []inquiry
+	later = waiting[:0]
+	for _, s := range waiting {
+		if s.gone.Load() {
+			continue
+		}
+		q, due := s.lane.Inquiry()
+		switch {
+		case q.Question != 0:
+			now = append(now, inquiry{s, q})
+		case !due.IsZero():
+			later = append(later, s)
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+		default:
+			s.queued.Store(false)
+			if s.link.Load() != nil {
+				s.Wake() // its phase changed meanwhile
+			}
+		}
+	}
+	clear(waiting[len(later):])
+	if len(now) > 0 {
+		p.links.Go(func() { p.round(ctx, now) })
+	}
+	return later, next
+}
+
+func (p *Producer) watch() {
+	p.mu.Lock()
+	links := make([]*link, 0, len(p.byBroker))
+	for _, l := range p.byBroker {
+		links = append(links, l)
+	}
+	p.mu.Unlock()
+	for _, l := range links {
+		for _, s := range l.late() {
+			p.metrics.private.Inc()
+			p.log.Warn("answer late, partition goes over its own connection", "target", s.target.String(), "broker", l.broker)
+		}
+	}
+}
