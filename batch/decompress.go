@@ -151,7 +151,8 @@ func unlz4(dst, src []byte, limit int) ([]byte, error) {
 		if size > int64(len(src)) {
 			return nil, errLz4
 		}
-		if dst, err = unlz4Block(dst, src[:size], lz4Block{stored: word&lz4Stored != 0, linked: flags&lz4Independent == 0, room: min(blockMax, limit-len(dst))}); err != nil {
+		block := lz4Block{stored: word&lz4Stored != 0, linked: flags&lz4Independent == 0, room: min(blockMax, limit-len(dst)), scarce: limit-len(dst) < blockMax}
+		if dst, err = unlz4Block(dst, src[:size], block); err != nil {
 			return nil, err
 		}
 		src = src[size:]
@@ -184,10 +185,10 @@ func lz4Header(src []byte) (flags byte, blockMax int, rest []byte, err error) {
 	return flags, 1 << (8 + 2*code), src[size:], nil
 }
 
-// lz4Block says how a block is to be read: stored as it is; linked to the output before it; with room for so many bytes.
+// lz4Block says how a block is to be read: stored as it is; linked to the output before it; with room for so many bytes, which is scarce when the bound leaves less than a block may have.
 type lz4Block struct {
-	stored, linked bool
-	room           int
+	stored, linked, scarce bool
+	room                   int
 }
 
 func unlz4Block(dst, block []byte, how lz4Block) ([]byte, error) {
@@ -203,6 +204,9 @@ func unlz4Block(dst, block []byte, how lz4Block) ([]byte, error) {
 		before = dst[max(0, len(dst)-lz4Window):]
 	}
 	n, err := lz4.UncompressBlockWithDict(block, out, before)
+	if err != nil && how.scarce {
+		return nil, errTooLarge // most likely: the library does not tell a lack of room from damage
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +222,7 @@ func (d *decompressor) unzstd(dst, src []byte, limit int) ([]byte, error) {
 		d.zstd, d.zstdMax = decoder, limit
 	}
 	dst, err := d.zstd.DecodeAll(src, dst)
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) { // the window is memory too
 		return nil, errTooLarge
 	}
 	return dst, err

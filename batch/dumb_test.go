@@ -48,13 +48,20 @@ func dense(base route.Offset, codec Codec, n, size int) dumb {
 	return d
 }
 
-// jsonLike gives about size bytes of fields with random values: it compresses to something like a half, as such records do.
+// jsonLike gives about size bytes of fields, half of whose values are random and half of which are words: lz4 halves it, as it does with such records in life.
 func jsonLike(random *rand.Rand, size int) []byte {
+	words := []string{"created", "2026-11-30T02:00:00.000Z", "https://example.org/orders/", "pending", "customer", "delivered to the front desk", "EUR", "null"}
 	var b strings.Builder
 	b.WriteString(`{"id":`)
 	b.WriteString(strconv.FormatUint(random.Uint64(), 10))
-	for b.Len() < size-16 {
-		b.WriteString(`,"field_` + strconv.Itoa(random.IntN(40)) + `":"` + strconv.FormatUint(random.Uint64(), 36) + `"`)
+	for b.Len() < size-32 {
+		b.WriteString(`,"field_` + strconv.Itoa(random.IntN(40)) + `":"`)
+		if random.IntN(2) == 0 {
+			b.WriteString(strconv.FormatUint(random.Uint64(), 36))
+		} else {
+			b.WriteString(words[random.IntN(len(words))])
+		}
+		b.WriteString(`"`)
 	}
 	b.WriteString("}")
 	return []byte(b.String())
