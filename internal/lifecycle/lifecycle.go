@@ -95,8 +95,10 @@ func (g Group) stop(ctx context.Context, running []*started, known error) error 
 		select {
 		case <-s.done:
 		case <-ctx.Done():
-			failures = append(failures, fmt.Errorf("stop %s: %w", s.Name, ErrStuck))
-			continue // what lies below is still stopped, as well as it goes
+			for _, below := range running[:i] {
+				below.cancel() // they are told, but what the stuck one may still use is not freed
+			}
+			return errors.Join(append(failures, fmt.Errorf("stop %s: %w", s.Name, ErrStuck))...)
 		}
 		if err := s.failure(); err != nil && (known == nil || known.Error() != err.Error()) {
 			failures = append(failures, err)
