@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// retryMin and retryMax bound the pause after a discovery that failed.
+const (
+	retryMin = 500 * time.Millisecond
+	retryMax = 10 * time.Second
+)
+
+// topicSource lists the topics of a cluster; *cluster.Admin is one.
+type topicSource interface {
+	Topics(ctx context.Context) (map[string]cluster.Topic, error)
+}
+
+// topicMapper names a topic's target or refuses it; *handler.Handler is one.
+type topicMapper interface {
+	Topic(topic string) (handler.Topic, error)
+}
+
+// partitionAdder is who mirrors what is found.
+type partitionAdder interface {
+	Add(parts ...route.Partition)
+}
+
+// routeStore is the part of offsets.Store that remembers the first discovery.
+type routeStore interface {
+	Route(ctx context.Context) (offsets.Route, error)
+	SaveRoute(ctx context.Context, r offsets.Route) error
+}
+
+// discovery finds topics and partitions of the source and hands them to the mirror. Everything found is kept: a topic that is gone is the
+// mirror's to judge, since a cluster in trouble may leave topics out.
+type discovery struct {
+	source, target         topicSource
+	sourceName, targetName string // as shown in reasons: name and addresses
+	mirror                 partitionAdder
+	store                  routeStore
+	mapper                 topicMapper
+	filter                 topicFilter
+	events                 *events.Log
+	log                    hclog.Logger
+	interval               time.Duration
+
+	mu       sync.Mutex       // guards what follows
+	known    map[string]int32 // partitions by topic
+	excluded []api.Excluded
+	trouble  string // why the last round failed; "" when it did not
+	rounds   int    // that succeeded
+}
+
+// run discovers at once and then every interval until ctx ends.
+func (d *discovery) run(ctx context.Context) {
+	retry := retryMin
+	for {
+		wait := d.interval
+		if err := d.round(ctx); err != nil && ctx.Err() == nil {
+			d.failed(err)
+			wait = min(retry, d.interval)
+			retry = min(2*retry, retryMax)
+		} else {
+			retry = retryMin
+		}
+		if !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+// round looks once. The target is asked too until it has answered once, so that a wrong address shows before the first record.
+func (d *discovery) round(ctx context.Context) error {
+	topics, err := d.source.Topics(ctx)
+	if err != nil {
+		return fmt.Errorf("source %s: %s: %w", d.sourceName, cluster.Classify(err), err)
+	}
+	d.mu.Lock()
+	first := d.rounds == 0
+	d.mu.Unlock()
+	if first {
+		if _, err = d.target.Topics(ctx); err != nil {
+			return fmt.Errorf("target %s: %s: %w", d.targetName, cluster.Classify(err), err)
+		}
+	}
+	found, excluded := d.sift(topics)
+	if err = d.remember(ctx, found); err != nil {
+		return fmt.Errorf("store first discovery: %w", err)
+	}
+	d.adopt(topics, found, excluded)
+	return nil
+}
+
+// sift splits topics into those to mirror and those not to, with the reason.
+func (d *discovery) sift(topics map[string]cluster.Topic) (found []string, excluded []api.Excluded) {
+	for _, name := range sortedKeys(topics) {
+		reason := d.filter.refusal(name, topics[name].Internal)
+		if reason == "" {
+			if _, err := d.mapper.Topic(name); err != nil {
+				reason = err.Error()
+			}
+		}
+		if reason == "" {
+			found = append(found, name)
+		} else {
+			excluded = append(excluded, api.Excluded{Topic: name, Reason: reason})
+		}
+	}
+	for _, name := range d.filter.missing(func(name string) bool { _, ok := topics[name]; return ok }) {
+		excluded = append(excluded, api.Excluded{Topic: name, Reason: "does not exist on the source"})
+	}
+	return found, excluded
+}
+
+// remember stores the topics of the route's first discovery before any of them is mirrored: `start` applies to them alone, and a restart must
+// not take a topic found later for one of them. The mirror writes the same record, so a conflict is tried again.
+func (d *discovery) remember(ctx context.Context, found []string) error {
+	for {
+		r, err := d.store.Route(ctx)
+		if err != nil || r.Discovered {
+			return err
+		}
+		r.Discovered, r.FirstTopics = true, found
+		if err = d.store.SaveRoute(ctx, r); !errors.Is(err, offsets.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// adopt notes a round that succeeded, tells of what is new and hands it on.
+func (d *discovery) adopt(topics map[string]cluster.Topic, found []string, excluded []api.Excluded) {
+	d.mu.Lock()
+	if d.known == nil {
+		d.known = map[string]int32{}
+	}
+	var (
+		parts []route.Partition
+		news  []events.Event
+	)
+	for _, name := range found {
+		had, n := d.known[name], topics[name].Partitions
+		for p := had; p < n; p++ {
+			parts = append(parts, route.Partition{Topic: name, Partition: p})
+		}
+		switch {
+		case had == 0 && n > 0:
+			news = append(news, events.Event{Type: events.TopicDiscovered, Severity: events.Info, Topic: name, Message: fmt.Sprintf("topic found, %d partitions", n)})
+		case n > had:
+			news = append(news, events.Event{Type: events.PartitionsAdded, Severity: events.Info, Topic: name, Message: fmt.Sprintf("partitions grew from %d to %d", had, n)})
+		}
+		d.known[name] = max(had, n)
+	}
+	var missing []string
+	for _, e := range excluded {
+		if _, exists := topics[e.Topic]; !exists && !slices.Contains(d.excluded, e) {
+			missing = append(missing, e.Topic)
+		}
+	}
+	recovered := d.trouble != ""
+	d.excluded, d.trouble = excluded, ""
+	d.rounds++
+	d.mu.Unlock()
+
+	if recovered {
+		d.events.Emit(events.Event{Type: events.RouteRecovered, Severity: events.Info, Message: "both clusters answer"})
+	}
+	for _, e := range news {
+		d.events.Emit(e)
+	}
+	for _, topic := range missing {
+		d.log.Warn("topic is named but does not exist on the source; it is mirrored once it does", "topic", topic)
+	}
+	if len(parts) > 0 {
+		d.mirror.Add(parts...)
+	}
+}
+
+// failed notes why a round failed; the first failure of a row is an event, as long as the mirror itself cannot tell.
+func (d *discovery) failed(err error) {
+	d.mu.Lock()
+	first := d.trouble == ""
+	d.trouble = err.Error()
+	d.mu.Unlock()
+	if first {
+		d.events.Emit(events.Event{Type: events.RouteDegraded, Severity: events.Error, Message: "cannot list topics; it is tried again", Reason: err.Error()})
+		return
+	}
+	d.log.Debug("discovery failed again", "err", err)
+}
+
+// state returns whether a round has succeeded yet, and why the last one did not.
+func (d *discovery) state() (ready bool, trouble string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rounds > 0, d.trouble
+}
+
+// Excluded lists the topics that are not mirrored.
+func (d *discovery) Excluded() []api.Excluded {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.excluded)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+// output is the form in which a read prints: table, json or yaml. It is a flag value, so that a wrong form is wrong usage.
+type output string
+
+// String gives the form.
+func (o *output) String() string { return string(*o) }
+
+// Type names the value in help texts.
+func (*output) Type() string { return "table|json|yaml" }
+
+// Set takes one of the forms.
+func (o *output) Set(text string) error {
+	switch text {
+	case "table", "json", "yaml":
+		*o = output(text)
+		return nil
+	default:
+		return errors.New("must be table, json or yaml")
+	}
+}
+
+func (o *output) flag(cmd *cobra.Command) {
+	*o = "table"
+	cmd.Flags().VarP(o, "output", "o", "form of the answer")
+}
+
+// print writes v as JSON or YAML, or lets rows fill a table.
+func (o *output) print(w io.Writer, v any, rows func(*table)) error {
+	if *o == "table" {
+		t := &table{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)}
+		rows(t)
+		return t.w.Flush()
+	}
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write answer as json: %w", err)
+	}
+	if *o == "yaml" {
+		if text, err = jsonToYAML(text); err != nil {
+			return fmt.Errorf("write answer as yaml: %w", err)
+		}
+	}
+	_, err = fmt.Fprintln(w, strings.TrimRight(string(text), "\n"))
+	return err
+}
+
+// jsonToYAML keeps the order of keys and the exact numbers: JSON is YAML in another style.
+func jsonToYAML(text []byte) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	blockStyle(&doc)
+	return yaml.Marshal(&doc)
+}
+
+func blockStyle(n *yaml.Node) {
+	if len(n.Content) > 0 {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		blockStyle(c)
+	}
+}
+
+// table aligns columns.
+type table struct{ w *tabwriter.Writer }
+
+func (t *table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
+
+// count writes a number with thousands marked: 1,234,567; unknown numbers (-1) as a dash.
+func count[N ~int64 | ~int](n N) string {
+	if n < 0 {
+		return "-"
+	}
+	text := strconv.FormatInt(int64(n), 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// short writes a number in few signs: 1.25M, 20.1k, 900.
+func short(n float64) string {
+	switch {
+	case n >= 1e6:
+		return fmt.Sprintf("%.2fM", n/1e6)
+	case n >= 1e4:
+		return fmt.Sprintf("%.1fk", n/1e3)
+	default:
+		return fmt.Sprintf("%.0f", n)
+	}
+}
+
+// rate writes records per second.
+func rate(perSecond float64) string { return short(perSecond) + "/s" }
+
+// megabytes writes bytes per second as MB/s (10^6).
+func megabytes(perSecond float64) string { return fmt.Sprintf("%.2f MB/s", perSecond/1e6) }
+
+// seconds writes a duration to the tenth below a minute and to the second above.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", s)
+	}
+	return d.Round(time.Second).String()
+}
+
+// states writes counts by state, in order of names.
+func states(m map[string]int) string {
+	var parts []string
+	for _, name := range sortedKeys(m) {
+		parts = append(parts, fmt.Sprintf("%d %s", m[name], name))
+	}
+	if parts == nil {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, as docs/cli.md lists them.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+	exitFault   = 70
+)
+
+// exitError carries an exit code. Without a message nothing is printed: the command has said what there is to say.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// run is the program without its process: arguments in, exit code out.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(stderr, "causeway: internal fault: %v\n%s", p, debug.Stack())
+			code = exitFault
+		}
+	}()
+	root := newRoot(stdout, stderr)
+	root.SetArgs(args)
+	return report(root.ExecuteContext(ctx), stderr)
+}
+
+// report prints an error, one line a fault, and returns its exit code. What cobra itself says against is wrong usage; what our commands
+// return is an exitError.
+func report(err error, stderr io.Writer) int {
+	if err == nil {
+		return exitOK
+	}
+	code := exitUsage
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		code = exit.code
+	}
+	if text := err.Error(); text != "" {
+		for line := range strings.SplitSeq(text, "\n") {
+			fmt.Fprintln(stderr, "causeway: "+line)
+		}
+	}
+	if code == exitUsage {
+		fmt.Fprintln(stderr, "causeway: try --help")
+	}
+	return code
+}
+
+// action turns a command's function into cobra's, and its errors into exit code 1 unless they carry another one.
+func action(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error { return asExit(f(cmd.Context())) }
+}
+
+func asExit(err error) error {
+	if err == nil {
+		return nil
+	}
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit
+	}
+	return &exitError{exitFailure, err}
+}
+
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "causeway",
+		Short:         "Copy Kafka topics from one cluster to another, batch by batch, each record once",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          help,
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(
+		newDemo(stdout, stderr), newStandalone(stdout, stderr), newStatus(stdout), newTopics(stdout), newPartitions(stdout),
+		newEvents(stdout), newWait(stdout), newVerify(stdout, stderr), newConfig(stdout), newVersion(stdout),
+	)
+	return root
+}
+
+// group is a command that only holds others.
+func group(use, short string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: help}
+	cmd.AddCommand(children...)
+	return cmd
+}
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }

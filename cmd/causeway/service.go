@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/offsets/bolt"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// keptEvents is how many events stay in memory.
+const keptEvents = 10_000
+
+// stopGrace is what the mirror gets on top of its own shutdown timeout before it is given up.
+const stopGrace = 5 * time.Second
+
+// mirrorer is what moves the data: the connector, or a fake in tests.
+type mirrorer interface {
+	// Run returns after drain and commit, once ctx has ended.
+	Run(ctx context.Context) error
+	// Add is idempotent and returns at once.
+	Add(parts ...route.Partition)
+	// Snapshot, WaitCaughtUp: see api.Mirror.
+	Snapshot() api.Snapshot
+	WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error)
+}
+
+// mirrorDeps are what a mirror is built from besides the settings.
+type mirrorDeps struct {
+	log        hclog.Logger
+	registerer prometheus.Registerer
+	store      offsets.Store
+	events     *events.Log
+	handler    *handler.Handler
+}
+
+// service is a whole mirror in one process: discovery, mirror, store and HTTP.
+type service struct {
+	settings  settings
+	log       hclog.Logger
+	listener  net.Listener
+	store     *bolt.Store
+	admins    []*cluster.Admin
+	mirror    mirrorer
+	discovery *discovery
+	server    *api.Server
+	draining  atomic.Bool
+}
+
+// newLogger writes to w as the settings say.
+func newLogger(s *settings, w io.Writer) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{
+		Name: "causeway", Level: hclog.LevelFromString(s.Log.Level), JSONFormat: s.Log.Format == "json", Output: w,
+	})
+}
+
+// openService takes what the process needs of its surroundings: port, folder, files. What it cannot have it names, all at once. The caller
+// calls run, which closes everything, or close.
+func openService(ctx context.Context, s settings, log hclog.Logger, build func(settings, mirrorDeps) (mirrorer, error)) (*service, error) {
+	v := &service{settings: s, log: log}
+	var faults []error
+	var err error
+	if v.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.Server.Listen); err != nil {
+		faults = append(faults, fault("server.listen (--listen)", s.Server.Listen, err.Error()))
+	}
+	if v.store, err = bolt.Open(s.Offsets.Dir); err != nil {
+		faults = append(faults, fault("offsets.dir (--state)", s.Offsets.Dir, err.Error()))
+	}
+	h, err := handler.New(s.Route.Topics.Config, s.Route.Source.Name, s.Route.Target.Name)
+	if err != nil {
+		faults = append(faults, prefixed(err, "route.topics."))
+	}
+	if err = errors.Join(faults...); err == nil {
+		err = v.assemble(h, build)
+	}
+	if err != nil {
+		return nil, errors.Join(err, v.close())
+	}
+	return v, nil
+}
+
+// assemble builds the parts, in the order in which they need each other.
+func (v *service) assemble(h *handler.Handler, build func(settings, mirrorDeps) (mirrorer, error)) error {
+	s := &v.settings
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	log := events.NewLog(s.routeName(), s.worker(), keptEvents, v.log.Named("events"), registry)
+	filter, err := s.filter()
+	if err != nil {
+		return err
+	}
+	if v.mirror, err = build(*s, mirrorDeps{log: v.log, registerer: registry, store: v.store, events: log, handler: h}); err != nil {
+		return err
+	}
+	source := cluster.NewAdmin(s.Route.Source, v.log.Named("source"))
+	target := cluster.NewAdmin(s.Route.Target, v.log.Named("target"))
+	v.admins = []*cluster.Admin{source, target}
+	v.discovery = &discovery{
+		source: source, target: target, sourceName: clusterName(s.Route.Source), targetName: clusterName(s.Route.Target),
+		mirror: v.mirror, store: v.store, mapper: h, filter: filter, events: log, log: v.log.Named("discovery"),
+		interval: s.Route.Topics.DiscoverInterval.Duration(),
+	}
+	cfg := api.DefaultConfig()
+	cfg.IdleTimeout = s.Server.IdleTimeout.Duration()
+	v.server, err = api.New(cfg, api.Deps{
+		Log: v.log.Named("api"), Mirror: v, Events: log, Registry: registry,
+		Identity: api.Identity{Role: "standalone", Version: version, Worker: s.worker(), Route: s.routeName(), Started: time.Now()},
+	})
+	return err
+}
+
+func clusterName(c cluster.Config) string {
+	return c.Name + " (" + strings.Join(c.Bootstrap, ",") + ")"
+}
+
+// address is where the API listens.
+func (v *service) address() string { return "http://" + v.listener.Addr().String() }
+
+// run mirrors until ctx ends or the mirror fails, and closes everything. The API is the last to stop: while the mirror drains, people and
+// probes want to see it.
+func (v *service) run(ctx context.Context) error {
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	working, stopWorking := context.WithCancel(ctx)
+	defer stopWorking()
+	var (
+		wg       sync.WaitGroup
+		serveErr error
+	)
+	wg.Go(func() {
+		if serveErr = v.server.Run(serving, v.listener); serveErr != nil {
+			stopWorking() // a mirror that nobody can watch must not go on unnoticed
+		}
+	})
+	wg.Go(func() { v.discovery.run(working) })
+	err := v.runMirror(working)
+	stopWorking()
+	stopServing()
+	wg.Wait()
+	return errors.Join(err, asExit(serveErr), asExit(v.close()))
+}
+
+// runMirror runs the mirror and waits for its drain, but not for ever.
+func (v *service) runMirror(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- v.mirror.Run(ctx) }() // owned by runMirror, unless it does not stop in time: then the process ends
+	var err error
+	select {
+	case err = <-done:
+		if err != nil && ctx.Err() == nil {
+			return &exitError{exitFault, fmt.Errorf("mirror stopped: %w", err)}
+		}
+		return nil
+	case <-ctx.Done():
+	}
+	v.draining.Store(true)
+	v.log.Info("draining")
+	limit := v.settings.Worker.ShutdownTimeout.Duration() + stopGrace
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err = <-done:
+	case <-timer.C:
+		return &exitError{exitFault, fmt.Errorf("mirror did not stop within %s", limit)}
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return &exitError{exitFault, fmt.Errorf("stop mirror: %w", err)}
+	}
+	v.log.Info("stopped")
+	return nil
+}
+
+// close lets go of what was opened, in reverse order; what is not open is passed over.
+func (v *service) close() error {
+	var errs []error
+	for _, a := range v.admins {
+		errs = append(errs, a.Close())
+	}
+	if v.store != nil {
+		errs = append(errs, v.store.Close())
+	}
+	if v.listener != nil {
+		if err := v.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Snapshot is the mirror's, seen with what discovery knows: before the first discovery the route is starting, whatever the mirror says.
+func (v *service) Snapshot() api.Snapshot {
+	s := v.mirror.Snapshot()
+	ready, trouble := v.discovery.state()
+	switch {
+	case v.draining.Load():
+		s.State, s.Reason = api.StateDraining, "shutting down"
+	case !ready && trouble == "":
+		s.State, s.Reason = api.StateStarting, "asking both clusters for their topics"
+	case !ready:
+		s.State, s.Reason = api.StateStarting, trouble
+	case trouble != "" && s.State == api.StateMirroring:
+		s.State, s.Reason = api.StateDegraded, trouble
+	}
+	return s
+}
+
+// Excluded is discovery's.
+func (v *service) Excluded() []api.Excluded { return v.discovery.Excluded() }
+
+// WaitCaughtUp is the mirror's.
+func (v *service) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
+	return v.mirror.WaitCaughtUp(ctx, topic, lag)
+}

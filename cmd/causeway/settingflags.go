@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/internal/conf"
+)
+
+// settingFlags are standalone's flags. They are kept as they were given and written over the file's values, so that flags win.
+type settingFlags struct {
+	set *pflag.FlagSet
+
+	config                     string
+	source, target             string
+	sourceConfig, targetConfig string
+	sourceName, targetName     string
+	topics, exclude            []string
+	start, delivery, isolation string
+	rename                     string
+	state, listen              string
+	streams, fetchers          int
+	memory, spillMax           string
+	commitInterval             conf.Duration
+	createTopics               bool
+	logLevel, logFormat        string
+}
+
+// clusterFlags are the flags that say how the two clusters are reached; verify has them too.
+func (f *settingFlags) clusterFlags(cmd *cobra.Command) {
+	f.set = cmd.Flags()
+	f.set.StringVar(&f.config, "config", "", "native YAML `FILE`; flags win over it")
+	f.set.StringVar(&f.source, "source", "", "source brokers, `HOST:PORT[,…]`")
+	f.set.StringVar(&f.target, "target", "", "target brokers, `HOST:PORT[,…]`")
+	f.set.StringVar(&f.sourceConfig, "source-config", "", "Kafka client properties `FILE` for the source (TLS, SASL)")
+	f.set.StringVar(&f.targetConfig, "target-config", "", "Kafka client properties `FILE` for the target (TLS, SASL)")
+	f.set.StringVar(&f.sourceName, "source-name", "source", "name of the source in {source}, metrics and logs")
+	f.set.StringVar(&f.targetName, "target-name", "target", "name of the target in {target}, metrics and logs")
+	f.set.StringArrayVar(&f.topics, "topics", nil, "topics, `REGEX[,…]` (RE2, whole name)")
+	f.set.StringArrayVar(&f.exclude, "exclude", nil, "topics to leave out, `REGEX[,…]` (RE2, whole name)")
+	f.set.StringVar(&f.rename, "rename", "{topic}", "name on the target, from {source}, {target} and {topic}")
+}
+
+// mirrorFlags are the others.
+func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
+	d := defaultSettings()
+	f.commitInterval = d.Worker.CommitInterval
+	set := cmd.Flags()
+	set.StringVar(&f.start, "start", d.Route.Start, "where topics begin that the first discovery finds: `earliest|latest|TIME|DURATION`")
+	set.StringVar(&f.delivery, "delivery", d.Route.Delivery, "`exactly-once|at-least-once`")
+	set.StringVar(&f.isolation, "isolation", d.Route.Isolation, "`read_committed|read_uncommitted`")
+	set.StringVar(&f.state, "state", d.Offsets.Dir, "`DIR` that keeps the positions")
+	set.StringVar(&f.listen, "listen", d.Server.Listen, "`HOST:PORT` of API, metrics and UI")
+	set.IntVar(&f.streams, "streams", d.Worker.Streams, "mirror loops")
+	set.IntVar(&f.fetchers, "fetchers", d.Worker.Fetchers, "fetchers per source broker")
+	set.StringVar(&f.memory, "memory", d.Worker.Memory.String(), "memory of the whole process, `SIZE`")
+	set.StringVar(&f.spillMax, "spill-max", "0", "`SIZE` of data that may go to disk in a target outage")
+	set.Var(&f.commitInterval, "commit-interval", "how often positions are stored")
+	set.BoolVar(&f.createTopics, "create-topics", d.Route.Topics.Create, "create missing topics on the target")
+}
+
+func (f *settingFlags) logFlags(cmd *cobra.Command) {
+	d := defaultSettings()
+	cmd.Flags().StringVar(&f.logLevel, "log-level", d.Log.Level, "`trace|debug|info|warn|error|off`")
+	cmd.Flags().StringVar(&f.logFormat, "log-format", d.Log.Format, "`text|json`")
+}
+
+// load returns the effective settings, or everything that is wrong with the file and the flags.
+func (f *settingFlags) load() (settings, error) {
+	s := defaultSettings()
+	var fileErr error
+	if f.config != "" {
+		fileErr = s.loadFile(f.config)
+	}
+	flagErr := errors.Join(f.applyClusters(&s), f.applyMirror(&s))
+	if fileErr != nil { // what the file would have said is not known: only what stands by itself can be judged
+		return s, errors.Join(fileErr, flagErr)
+	}
+	return s, errors.Join(flagErr, s.validate())
+}
+
+func (f *settingFlags) given(name string) bool { return f.set.Changed(name) }
+
+// over writes value into place if the flag was given.
+func over[T any](f *settingFlags, name string, value T, place *T) {
+	if f.given(name) {
+		*place = value
+	}
+}
+
+func (f *settingFlags) applyClusters(s *settings) error {
+	sourceErr := f.applyCluster(&s.Route.Source, "source", f.source, f.sourceConfig)
+	targetErr := f.applyCluster(&s.Route.Target, "target", f.target, f.targetConfig)
+	over(f, "source-name", f.sourceName, &s.Route.Source.Name)
+	over(f, "target-name", f.targetName, &s.Route.Target.Name)
+	over(f, "topics", splitAll(f.topics), &s.Route.Topics.Include)
+	over(f, "exclude", splitAll(f.exclude), &s.Route.Topics.Exclude)
+	over(f, "rename", f.rename, &s.Route.Topics.Rename)
+	return errors.Join(sourceErr, targetErr)
+}
+
+// applyCluster takes a cluster from a properties file, if one is named, and its brokers from the flag.
+func (f *settingFlags) applyCluster(c *cluster.Config, flag, bootstrap, file string) error {
+	if f.given(flag + "-config") {
+		properties, err := cluster.LoadProperties(file)
+		if err != nil {
+			return fault("--"+flag+"-config", file, err.Error())
+		}
+		read, err := cluster.FromProperties(c.Name, properties)
+		if err != nil {
+			return prefixed(err, "--"+flag+"-config "+file+": ")
+		}
+		if len(read.Bootstrap) == 0 {
+			read.Bootstrap = c.Bootstrap
+		}
+		*c = read
+	}
+	if f.given(flag) {
+		c.Bootstrap = splitList(bootstrap)
+	}
+	return nil
+}
+
+func (f *settingFlags) applyMirror(s *settings) error {
+	over(f, "start", f.start, &s.Route.Start)
+	over(f, "delivery", f.delivery, &s.Route.Delivery)
+	over(f, "isolation", f.isolation, &s.Route.Isolation)
+	over(f, "state", f.state, &s.Offsets.Dir)
+	over(f, "listen", f.listen, &s.Server.Listen)
+	over(f, "streams", f.streams, &s.Worker.Streams)
+	over(f, "fetchers", f.fetchers, &s.Worker.Fetchers)
+	over(f, "commit-interval", f.commitInterval, &s.Worker.CommitInterval)
+	over(f, "create-topics", f.createTopics, &s.Route.Topics.Create)
+	over(f, "log-level", f.logLevel, &s.Log.Level)
+	over(f, "log-format", f.logFormat, &s.Log.Format)
+	return errors.Join(f.size("memory", f.memory, &s.Worker.Memory), f.size("spill-max", f.spillMax, &s.Worker.Spill.MaxBytes))
+}
+
+func (f *settingFlags) size(name, text string, place *conf.Bytes) error {
+	if !f.given(name) {
+		return nil
+	}
+	if err := place.UnmarshalText([]byte(text)); err != nil {
+		return fault("--"+name, text, err.Error())
+	}
+	return nil
+}
+
+func splitAll(lists []string) []string {
+	var all []string
+	for _, list := range lists {
+		all = append(all, splitPatterns(list)...)
+	}
+	return all
+}
+
+// splitList cuts at commas; empty items stay, so that Validate can name them.
+func splitList(text string) []string {
+	if text == "" {
+		return nil
+	}
+	parts := strings.Split(text, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}

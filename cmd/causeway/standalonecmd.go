@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newStandalone(stdout, stderr io.Writer) *cobra.Command {
+	var f settingFlags
+	cmd := &cobra.Command{
+		Use: "standalone", Short: "Mirror in one process, with its positions in a folder", Args: cobra.NoArgs,
+		Example: `  causeway standalone --source kafka-a:9092 --target kafka-b:9092 --topics 'orders,payments\..*'
+  causeway standalone --config causeway.yaml --listen :8080`,
+		RunE: action(func(ctx context.Context) error {
+			s, err := f.load()
+			if err != nil {
+				return err
+			}
+			return runStandalone(ctx, s, stdout, stderr)
+		}),
+	}
+	f.all(cmd)
+	return cmd
+}
+
+// runStandalone mirrors until ctx ends.
+func runStandalone(ctx context.Context, s settings, stdout, stderr io.Writer) error {
+	debug.SetMemoryLimit(int64(s.Worker.Memory)) // the runtime collects harder near it instead of growing past it
+	screen := newScreen(stdout)
+	log := newLogger(&s, screen.logWriter(stderr))
+	service, err := openService(ctx, s, log, newMirror)
+	if err != nil {
+		return err
+	}
+	screen.say("mirroring %s -> %s, API and UI at %s", clusterName(s.Route.Source), clusterName(s.Route.Target), service.address())
+	showing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	shown := make(chan struct{})
+	go func() { // owned by this function, which waits for shown
+		defer close(shown)
+		showProgress(showing, screen, service.Snapshot)
+	}()
+	err = service.run(ctx)
+	stop()
+	<-shown
+	return err
+}

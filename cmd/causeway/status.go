@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/events"
+)
+
+const (
+	watchEvery   = 2 * time.Second
+	clearScreen  = "\x1b[H\x1b[2J"
+	recentEvents = "5"
+)
+
+// statusView is what `status` shows: the API's answer and the newest events.
+type statusView struct {
+	api.Status
+
+	RecentEvents []events.Event `json:"recent_events"`
+}
+
+func newStatus(stdout io.Writer) *cobra.Command {
+	var (
+		c     client
+		out   output
+		watch bool
+	)
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show the route, its partitions by state, lag, throughput and recent events", Args: cobra.NoArgs,
+		RunE: action(func(ctx context.Context) error {
+			if !watch {
+				return showStatus(ctx, &c, &out, stdout)
+			}
+			for {
+				if isTerminal(stdout) {
+					fmt.Fprint(stdout, clearScreen)
+				}
+				if err := showStatus(ctx, &c, &out, stdout); err != nil && ctx.Err() == nil {
+					fmt.Fprintln(stdout, err) // a mirror that restarts is worth watching too
+				}
+				if !pause(ctx, watchEvery) {
+					return nil
+				}
+			}
+		}),
+	}
+	c.flag(cmd)
+	out.flag(cmd)
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again every 2 s until interrupted")
+	return cmd
+}
+
+func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error {
+	var view statusView
+	if err := c.get(ctx, "/api/v1/status", nil, &view.Status); err != nil {
+		return err
+	}
+	var newest api.List[events.Event]
+	if err := c.get(ctx, "/api/v1/events", url.Values{"sort": {"-id"}, "limit": {recentEvents}}, &newest); err != nil {
+		return err
+	}
+	view.RecentEvents = newest.Items
+	return out.print(w, view, func(t *table) {
+		r := view.Route
+		state := r.State
+		if r.Reason != "" {
+			state += ": " + r.Reason
+		}
+		t.row("route", r.Name)
+		t.row("state", state)
+		t.row("partitions", states(r.Partitions))
+		t.row("lag", count(r.LagRecords)+" records")
+		t.row("throughput", rate(r.RecordsPerSecond)+", "+megabytes(r.BytesPerSecond))
+		t.row("workers", count(view.Workers))
+		t.row("up", seconds(view.UptimeSeconds))
+		t.row("version", view.Role+" "+view.Version)
+		for i := range view.RecentEvents {
+			e := &view.RecentEvents[i]
+			t.row("event", e.Time.Format(time.RFC3339)+" "+string(e.Severity)+" "+string(e.Type)+" "+place(e)+" "+e.Message)
+		}
+	})
+}
+
+// place names what an event is about.
+func place(e *events.Event) string {
+	switch {
+	case e.Topic == "":
+		return e.Route
+	case e.Partition == nil:
+		return e.Topic
+	default:
+		return fmt.Sprintf("%s-%d", e.Topic, *e.Partition)
+	}
+}

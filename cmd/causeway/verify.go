@@ -1,0 +1,317 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/offsets/bolt"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// comparedAtOnce is how many partitions are read at the same time.
+const comparedAtOnce = 4
+
+// exitIncomparable says that the comparison itself failed.
+const exitIncomparable = 2
+
+// verification is one comparison of two clusters.
+type verification struct {
+	source, target cluster.Config
+	topics         topicFilter
+	handler        *handler.Handler
+	committed      bool
+	idle           time.Duration
+	sample         float64
+	checkpoints    func(ctx context.Context, parts []route.Partition) (map[route.Partition]offsets.Checkpoint, error) // nil: from the earliest
+}
+
+// verdict is what a comparison found.
+type verdict struct {
+	Equal      bool   `json:"equal"`
+	Topics     int    `json:"topics"`
+	Partitions int    `json:"partitions"`
+	Skipped    int    `json:"skipped_partitions"` // left out by --sample
+	Records    int64  `json:"records"`
+	Bytes      int64  `json:"bytes"`
+	Older      int64  `json:"older_on_target"` // records that the source has deleted since
+	Difference string `json:"first_difference"`
+}
+
+func (v verdict) String() string {
+	if !v.Equal {
+		return "different: " + v.Difference
+	}
+	text := fmt.Sprintf("equal: %s records in %d partitions of %d topics", count(v.Records), v.Partitions, v.Topics)
+	if v.Older > 0 {
+		text += fmt.Sprintf(", and %s older ones that the source no longer has", count(v.Older))
+	}
+	if v.Skipped > 0 {
+		text += fmt.Sprintf("; %d partitions were left out by --sample", v.Skipped)
+	}
+	return text
+}
+
+type verifyCommand struct {
+	flags   settingFlags
+	out     output
+	from    string
+	sample  float64
+	timeout time.Duration
+	stdout  io.Writer
+}
+
+func newVerify(stdout, _ io.Writer) *cobra.Command {
+	v := &verifyCommand{stdout: stdout}
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Read both clusters and compare them record by record: exit 0 equal, 1 different, 2 could not compare", Args: cobra.NoArgs,
+		Example: `  causeway verify --source kafka-a:9092 --target kafka-b:9092 --topics 'orders,payments\..*'`,
+		RunE:    action(v.run),
+	}
+	v.flags.clusterFlags(cmd)
+	v.out.flag(cmd)
+	cmd.Flags().StringVar(&v.flags.state, "state", defaultSettings().Offsets.Dir, "`DIR` of standalone's positions, for --from checkpoint")
+	cmd.Flags().StringVar(&v.from, "from", "earliest", "where to begin: `checkpoint|earliest`")
+	cmd.Flags().Float64Var(&v.sample, "sample", 1, "share of each topic's partitions to compare, at least one")
+	cmd.Flags().DurationVar(&v.timeout, "timeout", 30*time.Second, "how long to wait for a record that is missing on the target")
+	return cmd
+}
+
+func (v *verifyCommand) run(ctx context.Context) error {
+	s, err := v.settings()
+	if err != nil {
+		return err
+	}
+	job, closeStore, err := v.prepare(&s)
+	if err != nil {
+		return &exitError{exitIncomparable, err}
+	}
+	defer closeStore()
+	found, err := job.run(ctx)
+	if err != nil {
+		return &exitError{exitIncomparable, fmt.Errorf("could not compare: %w", err)}
+	}
+	if err = v.out.print(v.stdout, found, func(t *table) { t.row(found.String()) }); err != nil {
+		return err
+	}
+	if !found.Equal {
+		return &exitError{exitFailure, nil}
+	}
+	return nil
+}
+
+// settings are standalone's, with the faults that matter for reading.
+func (v *verifyCommand) settings() (settings, error) {
+	s, err := v.flags.load()
+	faults := []error{err, oneOf("--from", v.from, "earliest", "checkpoint")}
+	if !(v.sample > 0 && v.sample <= 1) {
+		faults = append(faults, fault("--sample", fmt.Sprint(v.sample), "must be more than 0 and at most 1"))
+	}
+	if v.timeout <= 0 {
+		faults = append(faults, fault("--timeout", v.timeout.String(), "must be more than 0s"))
+	}
+	return s, errors.Join(faults...)
+}
+
+func (v *verifyCommand) prepare(s *settings) (job verification, closeStore func(), err error) {
+	closeStore = func() {}
+	job = verification{
+		source: s.Route.Source, target: s.Route.Target,
+		committed: s.Route.Isolation == "read_committed", idle: v.timeout, sample: v.sample,
+	}
+	if job.topics, err = s.filter(); err != nil {
+		return job, closeStore, err
+	}
+	if job.handler, err = handler.New(s.Route.Topics.Config, s.Route.Source.Name, s.Route.Target.Name); err != nil {
+		return job, closeStore, err
+	}
+	if v.from == "checkpoint" {
+		store, openErr := bolt.Open(s.Offsets.Dir)
+		if openErr != nil {
+			return job, closeStore, fmt.Errorf("%w; a running standalone keeps its folder to itself", openErr)
+		}
+		job.checkpoints = store.Load
+		closeStore = func() { _ = store.Close() } // it was only read
+	}
+	return job, closeStore, nil
+}
+
+// run compares everything that is selected and stops at the first difference. An error says that it could not compare.
+func (v *verification) run(ctx context.Context) (verdict, error) {
+	source, err := openSide("source", v.source, v.committed, v.idle)
+	if err != nil {
+		return verdict{}, err
+	}
+	defer source.close()
+	target, err := openSide("target", v.target, v.committed, v.idle)
+	if err != nil {
+		return verdict{}, err
+	}
+	defer target.close()
+	pairs, found, err := v.plan(ctx, source, target)
+	if err != nil || found.Difference != "" {
+		return found, err
+	}
+	return v.compareAll(ctx, source, target, pairs, found)
+}
+
+func (v *verification) compareAll(ctx context.Context, source, target *side, pairs []pair, found verdict) (verdict, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(comparedAtOnce)
+	var mu sync.Mutex // guards found
+	for _, p := range pairs {
+		group.Go(func() error {
+			out, err := compare(ctx, source, target, p)
+			mu.Lock()
+			defer mu.Unlock()
+			found.Records += out.records
+			found.Bytes += out.bytes
+			found.Older += out.older
+			if out.difference != "" {
+				if found.Difference == "" {
+					found.Difference = out.difference
+				}
+				return errDifferent // ends the others
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	if found.Difference != "" {
+		return found, nil
+	}
+	found.Equal = err == nil
+	return found, err
+}
+
+var errDifferent = errors.New("different")
+
+// plan pairs the partitions and reads where they begin and end: the target's ends first, see pair.
+func (v *verification) plan(ctx context.Context, source, target *side) ([]pair, verdict, error) {
+	sourceCounts, err := source.partitionCounts(ctx)
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	targetCounts, err := target.partitionCounts(ctx)
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	topics, err := v.selected(sourceCounts)
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	var names []string
+	for _, t := range topics {
+		if _, ok := targetCounts[t.Target]; ok {
+			names = append(names, t.Target)
+		}
+	}
+	targetExtents, err := target.extents(ctx, names)
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	sourceExtents, err := source.extents(ctx, slices.Collect(maps.Keys(topics)))
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	found := verdict{Topics: len(topics)}
+	var pairs []pair
+	for _, name := range sortedKeys(topics) {
+		t := topics[name]
+		if _, ok := targetCounts[t.Target]; !ok {
+			found.Difference = fmt.Sprintf("topic %s does not exist on the target", t.Target)
+			return nil, found, nil
+		}
+		some, pairErr := v.pairs(t, sourceCounts[name], targetCounts[t.Target], sourceExtents, targetExtents)
+		if pairErr != nil {
+			return nil, found, pairErr
+		}
+		pairs = append(pairs, some...)
+		found.Skipped += int(sourceCounts[name]) - len(some)
+	}
+	found.Partitions = len(pairs)
+	return pairs, found, v.fromCheckpoints(ctx, pairs)
+}
+
+// selected maps the topics to compare.
+func (v *verification) selected(counts map[string]int32) (map[string]handler.Topic, error) {
+	topics := map[string]handler.Topic{}
+	for name := range counts {
+		if v.topics.refusal(name, false) != "" {
+			continue
+		}
+		t, err := v.handler.Topic(name)
+		if err != nil {
+			return nil, err
+		}
+		topics[name] = t
+	}
+	missing := v.topics.missing(func(name string) bool { _, ok := counts[name]; return ok })
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("topics %v do not exist on the source", missing)
+	}
+	if len(topics) == 0 {
+		return nil, errors.New("no topic of the source matches --topics")
+	}
+	return topics, nil
+}
+
+func (v *verification) pairs(t handler.Topic, n, m int32, sources, targets map[route.Partition]extent) ([]pair, error) {
+	align, err := v.handler.Align(t.Source, n, m)
+	if err != nil {
+		return nil, err
+	}
+	var all []pair
+	for p := range n {
+		q, shared := align.Target(p)
+		if shared && n > m {
+			return nil, fmt.Errorf("several partitions of topic %s share one on the target, where their order is mixed", t.Source)
+		}
+		s, d := route.Partition{Topic: t.Source, Partition: p}, route.Partition{Topic: t.Target, Partition: q}
+		all = append(all, pair{
+			source: s, target: d, judge: t.Records,
+			sourceFrom: sources[s].start, sourceEnd: sources[s].end, targetFrom: targets[d].start, targetEnd: targets[d].end,
+			olderAllowed: sources[s].start > 0,
+		})
+	}
+	if v.sample < 1 {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:max(1, int(float64(len(all))*v.sample))]
+	}
+	return all, nil
+}
+
+// fromCheckpoints moves the beginnings to the stored positions, where it is known which offsets belong together.
+func (v *verification) fromCheckpoints(ctx context.Context, pairs []pair) error {
+	if v.checkpoints == nil {
+		return nil
+	}
+	parts := make([]route.Partition, len(pairs))
+	for i := range pairs {
+		parts[i] = pairs[i].source
+	}
+	stored, err := v.checkpoints(ctx, parts)
+	if err != nil {
+		return fmt.Errorf("load checkpoints: %w", err)
+	}
+	for i := range pairs {
+		c, ok := stored[pairs[i].source]
+		if !ok || c.SourceOffset < 0 || c.TargetOffset < 0 {
+			return fmt.Errorf("no checkpoint of %s says where its copy stands on the target", pairs[i].source)
+		}
+		pairs[i].sourceFrom, pairs[i].targetFrom, pairs[i].olderAllowed = int64(c.SourceOffset), int64(c.TargetOffset), false
+	}
+	return nil
+}
