@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl"
 
 	"github.com/causeway-mirror/causeway/cluster"
 )
@@ -23,10 +24,11 @@ var (
 
 // Client knows the brokers of one cluster. Its methods may be called from any goroutine.
 type Client struct {
-	cluster  cluster.Config
-	cfg      Config
-	log      hclog.Logger
-	patience atomic.Int64 // how long any broker may take to answer before the next one is asked; a time.Duration
+	cluster   cluster.Config
+	mechanism sasl.Mechanism // nil without SASL
+	cfg       Config
+	log       hclog.Logger
+	patience  atomic.Int64 // how long any broker may take to answer before the next one is asked; a time.Duration
 
 	mu       sync.Mutex
 	closed   bool
@@ -49,7 +51,11 @@ func New(cl cluster.Config, cfg Config, log hclog.Logger) (*Client, error) {
 	if err := cl.Validate(); err != nil {
 		return nil, fmt.Errorf("check cluster: %w", err)
 	}
-	c := &Client{cluster: cl, cfg: cfg, log: log, controls: make(map[string]*control)}
+	mechanism, err := cl.Mechanism()
+	if err != nil {
+		return nil, fmt.Errorf("check cluster: %w", err)
+	}
+	c := &Client{cluster: cl, mechanism: mechanism, cfg: cfg, log: log, controls: make(map[string]*control)}
 	c.patience.Store(int64(cfg.ProbeTimeout))
 	return c, nil
 }

@@ -2,10 +2,7 @@ package wire
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
 	"time"
 )
 
@@ -14,17 +11,11 @@ func (c *Client) dial(ctx context.Context, broker int32, addr string, timeout ti
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	link := func(op string, err error) error { return &LinkError{Op: op, Broker: broker, Addr: addr, Err: err} }
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", addr)
+	nc, err := c.cluster.Dial(ctx, addr)
 	if err != nil {
-		return nil, link("dial", err)
+		return nil, link("open connection", err)
 	}
-	secured, err := c.secure(ctx, nc, addr)
-	if err != nil {
-		_ = nc.Close()
-		return nil, link("start TLS", err)
-	}
-	conn := newConn(secured, broker, addr, c.clientID(), c.cfg)
+	conn := newConn(nc, broker, addr, c.clientID(), c.cfg)
 	if err = conn.negotiate(ctx); err == nil {
 		err = c.authenticate(ctx, conn)
 	}
@@ -37,22 +28,4 @@ func (c *Client) dial(ctx context.Context, broker int32, addr string, timeout ti
 		return nil, err
 	}
 	return nil, link("open connection", err)
-}
-
-// secure starts TLS if the cluster has it. The configuration is made anew for each connection, so that renewed files count.
-func (c *Client) secure(ctx context.Context, nc net.Conn, addr string) (net.Conn, error) {
-	config, err := c.cluster.TLSConfig()
-	if err != nil || config == nil {
-		return nc, err
-	}
-	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, fmt.Errorf("split address: %w", err)
-		}
-		config = config.Clone()
-		config.ServerName = host
-	}
-	t := tls.Client(nc, config)
-	return t, t.HandshakeContext(ctx)
 }

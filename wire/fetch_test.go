@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/binary"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,12 +14,12 @@ import (
 func TestFetchVersionFollowsIDsAndSession(t *testing.T) {
 	t.Parallel()
 	c, p := connected(t, DefaultConfig())
-	next := int32(0)
-	go p.serve(func(r kmsg.Response) { r.(*kmsg.FetchResponse).SessionID = next })
+	var next atomic.Int32
+	go p.serve(func(r kmsg.Response) { r.(*kmsg.FetchResponse).SessionID = next.Load() })
 	pool := newPool(1 << 20)
 	id := [16]byte{1}
 	fetch := func(session, epoch int32, opens int32, topics ...[16]byte) int16 {
-		next = opens
+		next.Store(opens)
 		req := kmsg.NewPtrFetchRequest()
 		req.SessionID, req.SessionEpoch = session, epoch
 		for _, id := range topics {

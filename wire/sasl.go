@@ -15,20 +15,16 @@ import (
 var errExchange = errors.New("the broker ended the exchange before the mechanism did")
 
 // authenticate logs in if the cluster has SASL, and arranges that the connection does so again when four fifths of the session that the
-// broker grants have passed (KIP-368). The mechanism is made anew each time, so that renewed secrets count.
+// broker grants have passed (KIP-368).
 func (c *Client) authenticate(ctx context.Context, conn *Conn) error {
-	mechanism, err := c.cluster.Mechanism()
-	if err != nil {
-		return &AuthError{Mechanism: c.cluster.SASL.Mechanism, Err: err}
-	}
-	if mechanism == nil {
+	if c.mechanism == nil {
 		return nil
 	}
-	if err = conn.lock(ctx.Done()); err != nil {
+	if err := conn.lock(ctx.Done()); err != nil {
 		return err
 	}
 	defer conn.unlock()
-	if err = conn.loginLocked(ctx, mechanism); err != nil {
+	if err := conn.loginLocked(ctx, c.mechanism); err != nil {
 		return err
 	}
 	later := context.WithoutCancel(ctx) // the connection outlives the caller's context
@@ -36,13 +32,9 @@ func (c *Client) authenticate(ctx context.Context, conn *Conn) error {
 		if err := conn.drainLocked(); err != nil { // nothing may stand between handshake and authentication
 			return err
 		}
-		mechanism, err := c.cluster.Mechanism()
-		if err != nil {
-			return &AuthError{Mechanism: c.cluster.SASL.Mechanism, Err: err}
-		}
 		ctx, cancel := context.WithTimeout(later, conn.cfg.RequestTimeout)
 		defer cancel()
-		return conn.loginLocked(ctx, mechanism)
+		return conn.loginLocked(ctx, c.mechanism)
 	}
 	return nil
 }
