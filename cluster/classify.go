@@ -80,8 +80,16 @@ func protocolCode(err error) (int16, bool) {
 	if errors.As(err, &wires) {
 		return wires.Code, true
 	}
+	for code := int16(1); code <= lastCode; code++ { // sarama hides some codes so that only errors.Is finds them, that of SASL among them
+		if errors.Is(err, sarama.KError(code)) {
+			return code, true
+		}
+	}
 	return 0, false
 }
+
+// lastCode lies above all error codes that Kafka has.
+const lastCode = 150
 
 // classOfCode sorts Kafka's error codes; those it does not list are Other.
 func classOfCode(code int16) Class {

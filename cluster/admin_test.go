@@ -1,0 +1,313 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// newCluster starts a fake cluster and an Admin of it.
+func newCluster(t *testing.T, change func(*Config), options ...kfake.Opt) (*kfake.Cluster, *Admin) {
+	t.Helper()
+	fake, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(2), kfake.SeedTopics(3, "orders")}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(fake.Close)
+	cfg := Config{Name: "sjc1", Bootstrap: fake.ListenAddrs()}
+	if change != nil {
+		change(&cfg)
+	}
+	return fake, newAdmin(t, cfg)
+}
+
+// newAdmin makes an Admin that the test closes.
+func newAdmin(t *testing.T, cfg Config) *Admin {
+	t.Helper()
+	admin := NewAdmin(cfg, hclog.NewNullLogger())
+	t.Cleanup(func() { require.NoError(t, admin.Close()) })
+	return admin
+}
+
+func TestAdminTopics(t *testing.T) {
+	t.Parallel()
+	_, admin := newCluster(t, nil)
+	ctx := t.Context()
+	topics, err := admin.Topics(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "orders", topics["orders"].Name)
+	require.EqualValues(t, 3, topics["orders"].Partitions)
+	require.Positive(t, topics["orders"].ReplicationFactor)
+	require.False(t, topics["orders"].Internal)
+
+	spec := TopicSpec{Name: "payments", Partitions: 2, ReplicationFactor: -1, Configs: map[string]string{"max.message.bytes": "4242", "retention.ms": "99"}}
+	require.NoError(t, admin.CreateTopic(ctx, spec))
+	require.NoError(t, admin.CreateTopic(ctx, spec), "a topic that is there is no error")
+	configs, err := admin.TopicConfigs(ctx, "payments", "orders")
+	require.NoError(t, err)
+	require.Len(t, configs, 2)
+	require.Equal(t, "4242", configs["payments"]["max.message.bytes"])
+	require.Equal(t, "99", configs["payments"]["retention.ms"])
+	require.NotEmpty(t, configs["orders"])
+
+	require.NoError(t, admin.CreatePartitions(ctx, "payments", 5))
+	require.NoError(t, admin.CreatePartitions(ctx, "payments", 5), "as many is no error")
+	require.NoError(t, admin.CreatePartitions(ctx, "payments", 1), "more is no error")
+	topics, err = admin.Topics(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, topics["payments"].Partitions)
+}
+
+func TestAdminBrokerConfig(t *testing.T) {
+	t.Parallel()
+	_, admin := newCluster(t, nil, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "123456"}))
+	got, err := admin.BrokerConfig(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "123456", got["message.max.bytes"])
+}
+
+func TestAdminFailures(t *testing.T) {
+	t.Parallel()
+	fake, admin := newCluster(t, nil)
+	ctx := t.Context()
+	configs, err := admin.TopicConfigs(ctx, "orders", "nosuch")
+	require.Equal(t, NotFound, Classify(err), "%v", err)
+	require.ErrorContains(t, err, "describe topic configs on sjc1: describe nosuch")
+	require.Contains(t, configs, "orders", "the others are returned")
+	configs, err = admin.TopicConfigs(ctx)
+	require.NoError(t, err)
+	require.Empty(t, configs)
+	require.Equal(t, NotFound, Classify(admin.CreatePartitions(ctx, "nosuch", 2)))
+	require.Equal(t, Invalid, Classify(admin.CreateTopic(ctx, TopicSpec{Partitions: 1, ReplicationFactor: 1})))
+
+	for code, want := range map[*kerr.Error]Class{
+		kerr.TopicAuthorizationFailed: Authorization, kerr.ClusterAuthorizationFailed: Authorization, kerr.PolicyViolation: Invalid, kerr.InvalidReplicationFactor: Invalid,
+	} {
+		fake.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+			response, _ := request.ResponseKind().(*kmsg.CreateTopicsResponse)
+			topic := kmsg.NewCreateTopicsResponseTopic()
+			topic.Topic, topic.ErrorCode, topic.ErrorMessage = "x", code.Code, kmsg.StringPtr("told by the broker")
+			response.Topics = append(response.Topics, topic)
+			return response, nil, true
+		})
+		err := admin.CreateTopic(ctx, TopicSpec{Name: "x", Partitions: 1, ReplicationFactor: 1})
+		require.Equal(t, want, Classify(err), "%v", err)
+		require.ErrorContains(t, err, "told by the broker")
+	}
+}
+
+// Each way of authenticating works with the right secret, and is told apart from other failures with a wrong one.
+func TestAdminAuthentication(t *testing.T) {
+	t.Parallel()
+	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
+		t.Run(mechanism, func(t *testing.T) {
+			t.Parallel()
+			path := write(t, "password", "wr0ng")
+			fake, admin := newCluster(t, func(c *Config) {
+				c.SASL = SASL{Mechanism: mechanism, Username: "alice", PasswordFile: path}
+			}, kfake.EnableSASL(), kfake.Superuser(mechanism, "alice", "r1ght"))
+			_, err := admin.Topics(t.Context())
+			require.Error(t, err, "the fake hangs up on a wrong password")
+			require.NotContains(t, err.Error(), "wr0ng")
+
+			var refuse atomic.Bool // as brokers do: with an answer that says why
+			refuse.Store(true)
+			fake.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) {
+				fake.KeepControl()
+				response, _ := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+				response.ErrorCode, response.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("who are you")
+				return response, nil, refuse.Load()
+			})
+			_, err = admin.Topics(t.Context())
+			require.Equal(t, Authentication, Classify(err), "%v", err)
+			refuse.Store(false)
+
+			require.NoError(t, os.WriteFile(path, []byte("r1ght\n"), 0o600))
+			topics, err := admin.Topics(t.Context())
+			require.NoError(t, err, "the password is read again")
+			require.Contains(t, topics, "orders")
+		})
+	}
+}
+
+func TestAdminOverTLS(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t, "ca")
+	server := &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "broker").tls()}}
+	caFile := write(t, "ca", pemOf(ca.cert))
+	fake, admin := newCluster(t, func(c *Config) {
+		c.TLS = TLS{CAFile: caFile, ServerName: "broker"}
+		c.SASL = SASL{Mechanism: "PLAIN", Username: "alice", Password: "r1ght"}
+	}, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", "r1ght"))
+	_, err := admin.Topics(t.Context())
+	require.NoError(t, err)
+
+	other := newAdmin(t, Config{Name: "x", Bootstrap: fake.ListenAddrs(), TLS: TLS{Enabled: true}})
+	_, err = other.Topics(t.Context())
+	require.Equal(t, Authentication, Classify(err), "%v", err)
+}
+
+// An Admin whose cluster was down connects when the cluster is back, without being told.
+func TestAdminReconnects(t *testing.T) {
+	t.Parallel()
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+	require.NoError(t, err)
+	addresses := fake.ListenAddrs()
+	_, text, err := net.SplitHostPort(addresses[0])
+	require.NoError(t, err)
+	port, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	admin := newAdmin(t, Config{Name: "sjc1", Bootstrap: addresses})
+	_, err = admin.Topics(t.Context())
+	require.NoError(t, err)
+
+	fake.Close()
+	_, err = admin.Topics(t.Context())
+	require.Equal(t, Unreachable, Classify(err), "%v", err)
+
+	fake, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.SeedTopics(1, "back"))
+	require.NoError(t, err)
+	defer fake.Close()
+	topics, err := admin.Topics(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, topics, "back")
+}
+
+// A session that broke between two calls is replaced within the second, which does not fail.
+func TestAdminReplacesStaleSession(t *testing.T) {
+	t.Parallel()
+	_, admin := newCluster(t, nil)
+	_, err := admin.Topics(t.Context())
+	require.NoError(t, err)
+	links := admin.current.links
+	links.mu.Lock()
+	require.NotEmpty(t, links.open)
+	for one := range links.open {
+		require.NoError(t, one.Conn.Close())
+	}
+	links.mu.Unlock()
+	_, err = admin.Topics(t.Context())
+	require.NoError(t, err)
+	require.NotSame(t, links, admin.current.links)
+}
+
+// silent is a listener that accepts and never answers.
+func silent(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var open sync.WaitGroup
+	open.Go(func() { // owned by the cleanup below
+		var conns []net.Conn
+		defer func() {
+			for _, conn := range conns {
+				_ = conn.Close()
+			}
+		}()
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, conn)
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		open.Wait()
+	})
+	return listener.Addr().String()
+}
+
+// The end of the context ends the wait, and the call of sarama behind it, though its broker never answers.
+func TestAdminHonoursContext(t *testing.T) {
+	t.Parallel()
+	admin := newAdmin(t, Config{Name: "sjc1", Bootstrap: []string{silent(t)}})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := admin.Topics(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), 3*time.Second)
+	require.Eventually(t, func() bool { return len(admin.turn) == 0 }, 5*time.Second, 10*time.Millisecond, "the call behind it ends as well")
+}
+
+// While one call hangs, others wait for their turn only as long as their contexts allow.
+func TestAdminTurnsHonourContext(t *testing.T) {
+	t.Parallel()
+	admin := newAdmin(t, Config{Name: "sjc1", Bootstrap: []string{silent(t)}})
+	hanging, stop := context.WithCancel(t.Context())
+	var call sync.WaitGroup
+	call.Go(func() { _, _ = admin.Topics(hanging) })
+	require.Eventually(t, func() bool { return len(admin.turn) == 1 }, 5*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := admin.BrokerConfig(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	stop()
+	call.Wait()
+}
+
+// Close ends a call that hangs, at once.
+func TestAdminCloseEndsCalls(t *testing.T) {
+	t.Parallel()
+	admin := NewAdmin(Config{Name: "sjc1", Bootstrap: []string{silent(t)}}, hclog.NewNullLogger())
+	failed := make(chan error, 1)
+	var call sync.WaitGroup
+	call.Go(func() {
+		_, err := admin.Topics(t.Context())
+		failed <- err
+	})
+	require.Eventually(t, func() bool {
+		admin.mu.Lock()
+		defer admin.mu.Unlock()
+		return admin.current != nil
+	}, 5*time.Second, time.Millisecond)
+	began := time.Now()
+	require.NoError(t, admin.Close())
+	require.Less(t, time.Since(began), 5*time.Second)
+	call.Wait()
+	require.Error(t, <-failed)
+	require.NoError(t, admin.Close())
+	_, err := admin.Topics(t.Context())
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// A configuration that is wrong shows at the first call, as such.
+func TestAdminWrongConfig(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{
+		"mechanism":  {Bootstrap: []string{"127.0.0.1:1"}, SASL: SASL{Mechanism: "GSSAPI"}},
+		"no brokers": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := newAdmin(t, cfg).Topics(t.Context())
+			require.Equal(t, Invalid, Classify(err), "%v", err)
+		})
+	}
+}
+
+// Tokens reach sarama through the same source as the data path.
+func TestSaramaTokens(t *testing.T) {
+	t.Parallel()
+	links := newLinks(t.Context(), Config{})
+	defer links.abort()
+	out, err := saramaConfig(Config{SASL: SASL{Mechanism: "OAUTHBEARER", TokenFile: write(t, "t", "t0ken\n"), Extensions: map[string]string{"a": "b"}}}, links)
+	require.NoError(t, err)
+	token, err := out.Net.SASL.TokenProvider.Token()
+	require.NoError(t, err)
+	require.Equal(t, "t0ken", token.Token)
+	require.Equal(t, map[string]string{"a": "b"}, token.Extensions)
+	require.NoError(t, out.Validate())
+}
