@@ -154,6 +154,10 @@ func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) {
 	} else if _, ok := c.expanded[n]; ok && t.Kind() != reflect.Interface {
 		n.Tag, n.Style = "", 0 // quotes are needed around ${…} inside { }, also where it stands for a number
 	}
+	if describe(t) == wholeNumber && n.ShortTag() == "!!float" { // yaml would cut it
+		c.fault(n, key, "want %s, got %s", wholeNumber, c.show(n))
+		return
+	}
 	err := n.Decode(reflect.New(t).Interface())
 	var typed *yaml.TypeError
 	switch {
@@ -194,6 +198,8 @@ func (c *checker) show(n *yaml.Node) string {
 	}
 }
 
+const wholeNumber = "a whole number"
+
 func describe(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -202,9 +208,9 @@ func describe(t reflect.Type) string {
 		if t.String() == "time.Duration" {
 			return "a duration"
 		}
-		return "a whole number"
+		return wholeNumber
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "a whole number that is not negative"
+		return wholeNumber // the bounds are Validate's to tell
 	case reflect.Float32, reflect.Float64:
 		return "a number"
 	default:
@@ -217,7 +223,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	known := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if !f.IsExported() || name == "-" || len(f.Index) > 1 {
+		if (!f.IsExported() && !f.Anonymous) || name == "-" || len(f.Index) > 1 {
 			continue
 		}
 		if slices.Contains(strings.Split(options, ","), "inline") {

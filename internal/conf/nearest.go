@@ -14,7 +14,7 @@ func hint(name string, known map[string]reflect.Type) string {
 		return ", none is known here"
 	}
 	best := slices.MinFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	if distance(name, best) > max(len(name), len(best))/2 {
+	if distance(name, best) > max(len(name), len(best))/2 && !strings.HasPrefix(best, name) {
 		return ", known are " + strings.Join(names, ", ") + "; nearest is \"" + best + "\""
 	}
 	return ", did you mean \"" + best + "\"?"
