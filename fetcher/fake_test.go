@@ -36,15 +36,17 @@ type fakeLane struct {
 	faults     []*route.Fault
 	extent     route.Extent
 	wrong      []string
-	closed     bool        // no call may come any more
-	inAppend   func()      // called at the begin of Append, without the lock
+	closed     bool         // no call may come any more
+	inAppend   func()       // called at the begin of Append, without the lock
 	keep       []*slab.Slab // retained when keeping
 	keeping    bool
 	reader     batch.Reader
 	blind      bool // do not decode
 }
 
-func newLane(from route.Offset) *fakeLane { return &fakeLane{position: from, room: 1 << 20, generation: 1} }
+func newLane(from route.Offset) *fakeLane {
+	return &fakeLane{position: from, room: 1 << 20, generation: 1}
+}
 
 func (l *fakeLane) Want() (route.Offset, uint32, int32) {
 	l.mu.Lock()
