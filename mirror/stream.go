@@ -75,6 +75,9 @@ func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	return l
 }
 
+// Close stops sending and fetching for a lane; Drain waits for what is unanswered.
+func (m *Mirror) Close(l *Lane) { l.close() }
+
 // Drain stops sending and fetching for a lane, waits until nothing is unanswered or ctx ends, and commits. The error says what was left.
 func (m *Mirror) Drain(ctx context.Context, l *Lane) error {
 	select {

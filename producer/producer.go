@@ -225,8 +225,8 @@ func (p *Producer) askDue(ctx context.Context, waiting []*Slot) (later []*Slot, 
 			}
 		default:
 			s.queued.Store(false)
-			if s.link.Load() != nil {
-				s.Wake() // its phase changed meanwhile
+			if s.lane.Next() != 0 {
+				s.Wake() // a wake between the question and the flag would be lost
 			}
 		}
 	}

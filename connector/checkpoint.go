@@ -1,0 +1,191 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+// firstCheckpoints makes and stores the checkpoints of partitions that have none, before anything of them is fetched or sent: where a
+// partition begins, under which id, and where its target ended then, is decided once.
+func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[route.Partition]offsets.Checkpoint) error {
+	sources, targets := map[route.Partition]int32{}, map[route.Partition]int32{}
+	for _, p := range t.parts {
+		if _, ok := known[p.source]; ok {
+			continue
+		}
+		number, _ := t.align.Target(p.source.Partition)
+		to := route.Partition{Topic: t.topic.Target, Partition: number}
+		from, err := leader(t.source, p.source)
+		if err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+		at, err := leader(t.target, to)
+		if err != nil {
+			return fmt.Errorf("target: %w", err)
+		}
+		sources[p.source], targets[to] = from, at
+	}
+	if len(sources) == 0 {
+		return nil
+	}
+	r, err := c.producerID(ctx)
+	if err != nil {
+		return err
+	}
+	begins, err := c.begins(ctx, t, r, sources)
+	if err != nil {
+		return err
+	}
+	ends, err := c.target.ListOffsets(ctx, targets, wire.AtEnd, false)
+	if err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
+	for source := range sources {
+		number, shared := t.align.Target(source.Partition)
+		end := ends[route.Partition{Topic: t.topic.Target, Partition: number}]
+		if err := errors.Join(begins[source].Err, end.Err); err != nil {
+			return fmt.Errorf("find where %s begins: %w", source, err)
+		}
+		first := offsets.Checkpoint{
+			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset, ProducerID: r.ProducerID,
+			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: t.topic.Fingerprint, Writer: c.deps.Worker,
+		}
+		if shared { // two sequences under one id can't live in one partition
+			if first.ProducerID, first.ProducerEpoch, err = c.target.InitProducerID(ctx); err != nil {
+				return fmt.Errorf("take a producer id: %w", err)
+			}
+		}
+		if err := c.deps.Store.Begin(ctx, nil, first); err != nil {
+			return fmt.Errorf("store first checkpoint of %s: %w", source, err)
+		}
+		known[source] = first
+	}
+	return nil
+}
+
+// begins resolves where partitions without a checkpoint begin. `start` is for topics of the route's first discovery alone: what appears
+// later is copied from its first record, or it would be lost.
+func (c *Connector) begins(ctx context.Context, t *pair, r offsets.Route, sources map[route.Partition]int32) (map[route.Partition]wire.ListedOffset, error) {
+	at, err := ParseStart(c.cfg.Start)
+	if err != nil {
+		return nil, &haltError{err}
+	}
+	if r.Discovered && !slices.Contains(r.FirstTopics, t.topic.Source) {
+		at = wire.AtStart
+	}
+	found, err := c.source.ListOffsets(ctx, sources, at, c.cfg.Isolation == ReadCommitted)
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	if at < 0 {
+		return found, nil
+	}
+	later := map[route.Partition]int32{} // nothing is as new as the time asked for: begin at the end
+	for p, o := range found {
+		if o.Err == nil && o.Offset < 0 {
+			later[p] = sources[p]
+		}
+	}
+	if len(later) == 0 {
+		return found, nil
+	}
+	ends, err := c.source.ListOffsets(ctx, later, wire.AtEnd, c.cfg.Isolation == ReadCommitted)
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	for p, o := range ends {
+		found[p] = o
+	}
+	return found, nil
+}
+
+// producerID takes the route's producer id, once for all workers.
+func (c *Connector) producerID(ctx context.Context) (offsets.Route, error) {
+	for {
+		r, err := c.deps.Store.Route(ctx)
+		if err != nil {
+			return r, &haltError{fmt.Errorf("load route: %w", err)}
+		}
+		if r.ProducerID >= 0 {
+			return r, nil
+		}
+		if r.ProducerID, _, err = c.target.InitProducerID(ctx); err != nil {
+			return r, fmt.Errorf("target: take a producer id: %w", err)
+		}
+		if err := c.deps.Store.SaveRoute(ctx, r); err != nil && !errors.Is(err, offsets.ErrConflict) {
+			return r, fmt.Errorf("store producer id: %w", err)
+		}
+	}
+}
+
+// continueFrom checks that a stored checkpoint still speaks of the same logs and the same handler. What is sent for an offset has changed
+// otherwise, and a new epoch begins.
+func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkpoint) (offsets.Checkpoint, error) {
+	next := at
+	switch {
+	case differ(at.TargetTopicID, t.target.ID):
+		return at, &haltError{fmt.Errorf("target topic %s was recreated: its id is %s, the checkpoint's %s", t.topic.Target, t.target.ID, at.TargetTopicID)}
+	case differ(at.SourceTopicID, t.source.ID):
+		first, err := c.recreated(ctx, t, at)
+		if err != nil {
+			return at, err
+		}
+		next.SourceOffset, next.SourceTopicID = first, t.source.ID
+	case at.Fingerprint != t.topic.Fingerprint:
+		next.Fingerprint = t.topic.Fingerprint
+	default:
+		return at, nil
+	}
+	next.Sequence, next.Opened, next.Clean, next.Writer = 0, false, false, c.deps.Worker
+	if next.ProducerEpoch++; next.ProducerEpoch == math.MaxInt16 {
+		var err error
+		if next.ProducerID, next.ProducerEpoch, err = c.target.InitProducerID(ctx); err != nil {
+			return at, fmt.Errorf("target: take a producer id: %w", err)
+		}
+	}
+	if err := c.deps.Store.Begin(ctx, &at, next); err != nil {
+		return at, fmt.Errorf("begin a new epoch of %s: %w", at.Partition, err)
+	}
+	return next, nil
+}
+
+func differ(a, b route.TopicID) bool { return !a.IsZero() && !b.IsZero() && a != b }
+
+// recreated begins a recreated source topic at its first record: offsets of the old one mean nothing in it.
+func (c *Connector) recreated(ctx context.Context, t *pair, at offsets.Checkpoint) (route.Offset, error) {
+	from, err := leader(t.source, at.Partition)
+	if err != nil {
+		return 0, fmt.Errorf("source: %w", err)
+	}
+	first, err := c.source.ListOffsets(ctx, map[route.Partition]int32{at.Partition: from}, wire.AtStart, false)
+	if err == nil {
+		err = first[at.Partition].Err
+	}
+	if err != nil {
+		return 0, fmt.Errorf("source: %w", err)
+	}
+	begin := first[at.Partition].Offset
+	c.deps.Events.Emit(events.Of(at.Partition, events.TopicRecreated, events.Warning, "the source topic has another id than the checkpoint: it is copied from its first record").
+		Range(begin, at.SourceOffset).Because(fmt.Sprintf("topic id %s, was %s", t.source.ID, at.SourceTopicID)))
+	return begin, nil
+}
+
+func leader(t wire.TopicMetadata, p route.Partition) (int32, error) {
+	for i := range t.Partitions {
+		if q := &t.Partitions[i]; q.Partition == p.Partition {
+			if q.Leader < 0 {
+				return 0, fmt.Errorf("%s has no leader", p)
+			}
+			return q.Leader, nil
+		}
+	}
+	return 0, &haltError{fmt.Errorf("%s: the topic has %d partitions", p, len(t.Partitions))}
+}

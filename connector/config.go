@@ -1,0 +1,127 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/producer"
+)
+
+// Values of the settings that are words.
+const (
+	ReadCommitted   = "read_committed"
+	ReadUncommitted = "read_uncommitted"
+
+	ExactlyOnce = "exactly-once"
+	AtLeastOnce = "at-least-once"
+
+	StartEarliest = "earliest"
+	StartLatest   = "latest"
+)
+
+// Config is how a route runs on a worker.
+type Config struct {
+	Streams     int   // mirror loops
+	Fetchers    int   // fetchers per source broker
+	MemoryBytes int64 // of the whole process; buffers get 60 %
+	// InFlightBytes bounds what is unanswered per target broker; 0 = measured.
+	InFlightBytes   int64
+	AckWindow       int // batches per acknowledgement window; 1 = off
+	CommitInterval  time.Duration
+	ShutdownTimeout time.Duration // for draining at the end
+	Isolation       string        // read_committed or read_uncommitted
+	Delivery        string        // exactly-once or at-least-once
+	// Start is where partitions of topics begin that the route's first discovery found: earliest, latest, or a time (RFC 3339).
+	Start        string
+	CreateTopics bool // on the target
+	// Merge lets small batches of partitions with replicas be merged while they stay behind.
+	Merge bool
+}
+
+// DefaultConfig is what is right without a reason to change it.
+func DefaultConfig() Config {
+	return Config{
+		Streams: 4, Fetchers: 4, MemoryBytes: 256 << 20, AckWindow: 1, CommitInterval: 5 * time.Second, ShutdownTimeout: 30 * time.Second,
+		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, Merge: true,
+	}
+}
+
+const (
+	leastMemory  = 64 << 20
+	bufferShare  = 0.6
+	idleShare    = 8 // of the buffers: what is kept for reuse
+	mergeBytes   = 512 << 10
+	mostAckBatch = 10_000
+)
+
+// Validate reports all faults at once.
+func (c Config) Validate() error {
+	var faults []error
+	bad := func(key string, value any, reason string) {
+		faults = append(faults, fmt.Errorf("%s: %v: %s", key, value, reason))
+	}
+	if c.Streams < 1 {
+		bad("streams", c.Streams, "must be at least 1")
+	}
+	if c.Fetchers < 1 {
+		bad("fetchers", c.Fetchers, "must be at least 1")
+	}
+	if c.MemoryBytes < leastMemory {
+		bad("memory", c.MemoryBytes, "must be at least 64MiB: the process itself needs a part of it")
+	}
+	if c.InFlightBytes < 0 {
+		bad("in_flight", c.InFlightBytes, "must be auto or a number of bytes")
+	}
+	if c.AckWindow < 1 || c.AckWindow > mostAckBatch {
+		bad("ack_window", c.AckWindow, "must be 1 to 10000 batches")
+	}
+	if c.CommitInterval < 10*time.Millisecond {
+		bad("commit_interval", c.CommitInterval, "must be at least 10ms")
+	}
+	if c.ShutdownTimeout <= 0 {
+		bad("shutdown_timeout", c.ShutdownTimeout, "must be positive")
+	}
+	if c.Isolation != ReadCommitted && c.Isolation != ReadUncommitted {
+		bad("isolation", c.Isolation, "must be read_committed or read_uncommitted")
+	}
+	if c.Delivery != ExactlyOnce && c.Delivery != AtLeastOnce {
+		bad("delivery", c.Delivery, "must be exactly-once or at-least-once")
+	}
+	if _, err := ParseStart(c.Start); err != nil {
+		bad("start", c.Start, err.Error())
+	}
+	return errors.Join(faults...)
+}
+
+// errStart says what start may be.
+var errStart = errors.New("must be earliest, latest, or a time such as 2006-01-02T15:04:05Z")
+
+// ParseStart gives the timestamp that ListOffsets is asked for: -2 earliest, -1 latest, else milliseconds since 1970.
+func ParseStart(start string) (int64, error) {
+	switch start {
+	case StartEarliest, "":
+		return -2, nil
+	case StartLatest:
+		return -1, nil
+	}
+	t, err := time.Parse(time.RFC3339, start)
+	if err != nil {
+		return 0, errStart
+	}
+	return t.UnixMilli(), nil
+}
+
+func (c Config) mirror() mirror.Config {
+	m := mirror.DefaultConfig()
+	m.Streams, m.AckWindow, m.CommitInterval = c.Streams, c.AckWindow, c.CommitInterval
+	m.LaneBytes = min(m.LaneBytes, int64(float64(c.MemoryBytes)*bufferShare)/4)
+	return m
+}
+
+func (c Config) producer() producer.Config {
+	p := producer.DefaultConfig()
+	p.InFlightBytes = c.InFlightBytes
+	return p
+}

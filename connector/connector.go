@@ -1,0 +1,269 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/fetcher"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/producer"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+// Deps are what a Connector needs of others.
+type Deps struct {
+	Log            hclog.Logger
+	Registerer     prometheus.Registerer
+	Route          route.Route
+	Worker         string
+	Source, Target cluster.Config
+	Store          offsets.Store
+	Events         *events.Log
+	Handler        *handler.Handler
+}
+
+// Connector is one route on one worker.
+type Connector struct {
+	cfg  Config
+	deps Deps
+
+	source, target *wire.Client
+	admin          *cluster.Admin // of the target
+	pool           *slab.Pool
+	mirror         *mirror.Mirror
+	fetchers       *fetcher.Fetchers
+	producer       *producer.Producer
+
+	kick  chan struct{}
+	start time.Time
+
+	mu    sync.Mutex // guards what follows; a leaf
+	parts map[route.Partition]*partition
+	route routeState
+}
+
+// partition is one that shall run here.
+type partition struct {
+	source route.Partition
+	reason string // why it does not run yet
+	halted bool   // it needs something changed
+	since  time.Time
+	lane   *mirror.Lane // nil until it runs
+	slot   *producer.Slot
+	leave  bool
+	gone   bool // being drained
+}
+
+// New builds the parts; it does no IO.
+func New(cfg Config, deps Deps) (*Connector, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	source, err := wire.NewClient(deps.Source, deps.Log.Named("source"))
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	target, err := wire.NewClient(deps.Target, deps.Log.Named("target"))
+	if err != nil {
+		return nil, fmt.Errorf("target: %w", err)
+	}
+	buffers := int64(float64(cfg.MemoryBytes) * bufferShare)
+	c := &Connector{
+		cfg: cfg, deps: deps, source: source, target: target, admin: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
+		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
+		parts: map[route.Partition]*partition{},
+	}
+	label := deps.Route.String()
+	c.mirror = mirror.New(cfg.mirror(), mirror.Deps{
+		Saver: deps.Store, Events: deps.Events, Pool: c.pool, Log: deps.Log.Named("mirror"), Registerer: deps.Registerer, Route: label,
+		Worker: deps.Worker,
+	})
+	c.producer = producer.New(cfg.producer(), producer.Deps{Client: target, Log: deps.Log.Named("producer"), Registerer: deps.Registerer, Route: label})
+	fc := fetcher.DefaultConfig()
+	fc.Fetchers, fc.ReadCommitted, fc.Rack = cfg.Fetchers, cfg.Isolation == ReadCommitted, deps.Source.ClientRack
+	fc.MaxBytes = int32(min(int64(fc.MaxBytes), buffers/4))
+	c.fetchers = fetcher.New(fc, fetcher.Deps{
+		Client: source, Pool: c.pool, Log: deps.Log.Named("fetcher"), Registerer: deps.Registerer, Route: label,
+	})
+	newMetrics(deps.Registerer, label, c.pool.Budget())
+	return c, nil
+}
+
+// Run mirrors until ctx ends, then drains, commits and returns. An error is the process's own fault: the store failed, or an invariant broke.
+func (c *Connector) Run(ctx context.Context) error {
+	// The parts outlive ctx: they are needed to drain.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, work := errgroup.WithContext(work)
+	g.Go(func() error { return c.mirror.Run(work) })
+	g.Go(func() error { return c.producer.Run(work) })
+	g.Go(func() error { return c.fetchers.Run(work) })
+	control, ended := context.WithCancelCause(ctx)
+	g.Go(func() error {
+		<-work.Done() // a part failed: the control loop must not go on
+		ended(context.Cause(work))
+		return nil
+	})
+	c.control(control)
+	err := c.drainAll(work)
+	stop()
+	err = errors.Join(g.Wait(), err)
+	c.source.Close()
+	c.target.Close()
+	return errors.Join(err, c.admin.Close())
+}
+
+// Add says that partitions shall run here. It returns at once and may be repeated.
+func (c *Connector) Add(parts ...route.Partition) {
+	c.mu.Lock()
+	for _, p := range parts {
+		if q := c.parts[p]; q == nil {
+			c.parts[p] = &partition{source: p, since: time.Now(), reason: "not asked for yet"}
+		} else {
+			q.leave = false
+		}
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+// Remove says that partitions shall no longer run here. They are drained and committed in the background.
+func (c *Connector) Remove(parts ...route.Partition) {
+	c.mu.Lock()
+	for _, p := range parts {
+		if q := c.parts[p]; q != nil {
+			q.leave = true
+		}
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *Connector) signal() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	retryLeast = 200 * time.Millisecond
+	retryMost  = 5 * time.Second
+	healthTick = time.Second
+)
+
+// control starts and stops partitions, and watches the route's health.
+func (c *Connector) control(ctx context.Context) {
+	var drains sync.WaitGroup
+	defer drains.Wait()
+	tick := time.NewTicker(healthTick)
+	defer tick.Stop()
+	wait := retryLeast
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-c.kick:
+		case <-retry.C:
+		case <-tick.C:
+			c.watch()
+			continue
+		case <-ctx.Done():
+			return
+		}
+		starting, leaving := c.pending()
+		for _, p := range leaving {
+			drains.Go(func() { c.stop(ctx, p) })
+		}
+		if len(starting) == 0 {
+			wait = retryLeast
+			continue
+		}
+		if c.startAll(ctx, starting) {
+			wait = retryLeast
+			continue
+		}
+		retry.Reset(wait)
+		wait = min(2*wait, retryMost)
+	}
+}
+
+// pending lists what is to be started and what is to be drained.
+func (c *Connector) pending() (starting, leaving []*partition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, p := range c.parts {
+		switch {
+		case p.gone:
+		case p.leave && p.lane == nil:
+			delete(c.parts, key)
+		case p.leave:
+			p.gone = true
+			leaving = append(leaving, p)
+		case p.lane == nil:
+			starting = append(starting, p)
+		}
+	}
+	slices.SortFunc(starting, func(a, b *partition) int { return a.source.Compare(b.source) })
+	return starting, leaving
+}
+
+// stop drains one partition and lets go of it.
+func (c *Connector) stop(ctx context.Context, p *partition) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.ShutdownTimeout)
+	defer cancel()
+	c.release(ctx, p)
+	c.mu.Lock()
+	delete(c.parts, p.source)
+	again := !p.leave
+	c.mu.Unlock()
+	if again { // it was added again meanwhile
+		c.Add(p.source)
+	}
+}
+
+func (c *Connector) release(ctx context.Context, p *partition) {
+	c.fetchers.Remove(p.source)
+	if err := c.mirror.Drain(ctx, p.lane); err != nil {
+		at := p.lane.Status().Acked
+		c.deps.Events.Emit(events.Of(p.source, events.DrainIncomplete, events.Warning, "left with unanswered batches").Range(at, at).Because(err.Error()))
+	}
+	p.slot.Detach()
+}
+
+// drainAll drains every lane at once and commits, within the shutdown timeout. What is unanswered then is found out at the next start.
+func (c *Connector) drainAll(work context.Context) error {
+	ctx, cancel := context.WithTimeout(work, c.cfg.ShutdownTimeout*8/10)
+	defer cancel()
+	c.mu.Lock()
+	var running []*partition
+	for _, p := range c.parts {
+		if p.lane != nil && !p.gone {
+			running = append(running, p)
+		}
+	}
+	c.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, p := range running {
+		wg.Go(func() { c.mirror.Close(p.lane) })
+	}
+	wg.Wait()
+	for _, p := range running {
+		c.release(ctx, p)
+	}
+	return c.mirror.Commit(context.WithoutCancel(ctx))
+}

@@ -1,0 +1,9 @@
+// Package connector owns one route on one worker: which partitions run, and the parts that run them. It builds the two ends (fetcher,
+// producer), the mirror loops between them, and joins them lane by lane.
+//
+// It promises that a partition is started from its checkpoint alone once it has one, that its target exists before anything is sent, and that
+// Run returns after everything was drained and committed. Trouble with a cluster or a topic never ends Run: it is retried, and shown.
+//
+// Run owns all goroutines: the parts, the control loop, and one per partition that is being drained. It must not import helix, statemodel,
+// controller or api.
+package connector

@@ -1,0 +1,276 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+// haltError is a reason that time alone won't mend: something must be changed by somebody.
+type haltError struct{ err error }
+
+func (e *haltError) Error() string { return e.err.Error() }
+func (e *haltError) Unwrap() error { return e.err }
+
+// pair is one topic's two ends.
+type pair struct {
+	topic     handler.Topic
+	align     handler.Alignment
+	source    wire.TopicMetadata
+	target    wire.TopicMetadata
+	configs   map[string]string // of the target topic; nil when they may not be read
+	parts     []*partition
+	replicas  int
+	expires   time.Duration
+	checkedAt map[route.Partition]offsets.Checkpoint
+}
+
+// startAll starts what can be started; true if all was.
+func (c *Connector) startAll(ctx context.Context, parts []*partition) bool {
+	byTopic := map[string]*pair{}
+	for _, p := range parts {
+		t := byTopic[p.source.Topic]
+		if t == nil {
+			t = &pair{}
+			byTopic[p.source.Topic] = t
+		}
+		t.parts = append(t.parts, p)
+	}
+	names := slices.Sorted(maps.Keys(byTopic))
+	source, err := c.source.Metadata(ctx, names...)
+	if err != nil {
+		c.blocked(parts, fmt.Errorf("source: %w", err))
+		return false
+	}
+	if err := c.targets(ctx, names, byTopic, source); err != nil {
+		c.blocked(parts, fmt.Errorf("target: %w", err))
+		return false
+	}
+	all := true
+	for _, name := range names {
+		t := byTopic[name]
+		if t.topic.Source == "" {
+			all = false // told already
+			continue
+		}
+		if err := c.startTopic(ctx, t); err != nil {
+			c.blocked(t.parts, err)
+			all = false
+		}
+	}
+	return all
+}
+
+// blocked notes why partitions don't run yet.
+func (c *Connector) blocked(parts []*partition, err error) {
+	var halt *haltError
+	halted := errors.As(err, &halt)
+	c.mu.Lock()
+	var fresh []*partition
+	for _, p := range parts {
+		if halted && !p.halted {
+			fresh = append(fresh, p)
+		}
+		p.reason, p.halted = err.Error(), halted
+	}
+	c.mu.Unlock()
+	for _, p := range fresh {
+		c.deps.Events.Emit(events.Of(p.source, events.PartitionHalted, events.Error, "the partition can't be started").Because(err.Error()))
+	}
+	c.deps.Log.Warn("partitions can't be started yet", "partitions", len(parts), "first", parts[0].source.String(), "err", err)
+}
+
+// targets finds or makes the target topics, with as many partitions as the source has.
+func (c *Connector) targets(ctx context.Context, names []string, byTopic map[string]*pair, source *wire.Metadata) error {
+	var wanted []string
+	for _, name := range names {
+		t := byTopic[name]
+		topic, err := c.deps.Handler.Topic(name)
+		if err != nil {
+			c.blocked(t.parts, &haltError{err})
+			continue
+		}
+		meta, ok := source.Topics[name]
+		if !ok || meta.Err != nil || len(meta.Partitions) == 0 {
+			c.blocked(t.parts, fmt.Errorf("source topic %s: %w", name, cmpErr(meta.Err)))
+			continue
+		}
+		t.topic, t.source = topic, meta
+		wanted = append(wanted, topic.Target)
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	target, err := c.target.Metadata(ctx, wanted...)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for _, name := range names {
+		t := byTopic[name]
+		if t.topic.Source == "" {
+			continue
+		}
+		grown, err := c.shape(ctx, t, target.Topics[t.topic.Target])
+		if err != nil {
+			c.blocked(t.parts, err)
+			t.topic.Source = ""
+		}
+		changed = changed || grown
+	}
+	if changed {
+		if target, err = c.target.Metadata(ctx, wanted...); err != nil {
+			return err
+		}
+	}
+	configs := c.topicConfigs(ctx, wanted)
+	expires := c.idExpiration(ctx)
+	for _, name := range names {
+		if t := byTopic[name]; t.topic.Source != "" {
+			t.target, t.configs, t.expires = target.Topics[t.topic.Target], configs[t.topic.Target], expires
+			if err := c.align(t); err != nil {
+				c.blocked(t.parts, err)
+				t.topic.Source = ""
+			}
+		}
+	}
+	return nil
+}
+
+var errUnknownTopic = errors.New("does not exist, or we may not see it")
+
+func cmpErr(err error) error {
+	if err == nil {
+		return errUnknownTopic
+	}
+	return err
+}
+
+// shape creates the target topic or adds partitions to it.
+func (c *Connector) shape(ctx context.Context, t *pair, now wire.TopicMetadata) (changed bool, err error) {
+	want := int32(len(t.source.Partitions))
+	switch have := int32(len(now.Partitions)); {
+	case have >= want:
+		return false, nil
+	case !c.cfg.CreateTopics && have == 0:
+		return false, &haltError{fmt.Errorf("target topic %s: does not exist, and create-topics is false", t.topic.Target)}
+	case have == 0:
+		spec := cluster.TopicSpec{Name: t.topic.Target, Partitions: want, ReplicationFactor: -1}
+		if err := c.admin.CreateTopic(ctx, spec); err != nil {
+			return false, fmt.Errorf("create target topic: %w", err)
+		}
+		return true, nil
+	case c.cfg.CreateTopics:
+		if err := c.admin.CreatePartitions(ctx, t.topic.Target, want); err != nil {
+			c.deps.Log.Warn("target topic can't be grown", "topic", t.topic.Target, "partitions", want, "err", err)
+			return false, nil // the alignment decides what becomes of it
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func (c *Connector) align(t *pair) error {
+	if len(t.target.Partitions) == 0 {
+		return fmt.Errorf("target topic %s: %w", t.topic.Target, cmpErr(t.target.Err))
+	}
+	a, err := c.deps.Handler.Align(t.topic.Source, int32(len(t.source.Partitions)), int32(len(t.target.Partitions)))
+	if err != nil {
+		return &haltError{err}
+	}
+	t.align, t.replicas = a, len(t.target.Partitions[0].Replicas)
+	return nil
+}
+
+// topicConfigs reads what the target demands of batches. Where we may not read it, the target's refusals tell.
+func (c *Connector) topicConfigs(ctx context.Context, topics []string) map[string]map[string]string {
+	configs, err := c.admin.TopicConfigs(ctx, topics...)
+	if err != nil {
+		c.deps.Log.Warn("topic configs can't be read", "err", err)
+	}
+	return configs
+}
+
+func (c *Connector) idExpiration(ctx context.Context) time.Duration {
+	const kafkaDefault = 24 * time.Hour
+	config, err := c.admin.BrokerConfig(ctx)
+	if err != nil {
+		c.deps.Log.Warn("broker config can't be read", "err", err)
+		return kafkaDefault
+	}
+	if ms, err := strconv.ParseInt(config["producer.id.expiration.ms"], 10, 64); err == nil && ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return kafkaDefault
+}
+
+// startTopic starts the partitions of one topic from their checkpoints, making the first ones.
+func (c *Connector) startTopic(ctx context.Context, t *pair) error {
+	keys := make([]route.Partition, 0, len(t.parts))
+	for _, p := range t.parts {
+		keys = append(keys, p.source)
+	}
+	known, err := c.deps.Store.Load(ctx, keys)
+	if err != nil {
+		return &haltError{fmt.Errorf("load checkpoints: %w", err)}
+	}
+	if err := c.firstCheckpoints(ctx, t, known); err != nil {
+		return err
+	}
+	var faults []error
+	for _, p := range t.parts {
+		at, ok := known[p.source]
+		if !ok {
+			continue // told already
+		}
+		at, err := c.continueFrom(ctx, t, at)
+		if err != nil {
+			c.blocked([]*partition{p}, err)
+			faults = append(faults, err)
+			continue
+		}
+		c.run(t, p, at)
+	}
+	return errors.Join(faults...)
+}
+
+// run joins the two ends with a lane.
+func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
+	number, shared := t.align.Target(p.source.Partition)
+	target := route.Partition{Topic: t.topic.Target, Partition: number}
+	slot := c.producer.Slot(target, shared)
+	plan := mirror.Plan{
+		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires,
+		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime",
+	}
+	if n, err := strconv.Atoi(t.configs["max.message.bytes"]); err == nil {
+		plan.MaxBatchBytes = n
+	}
+	if c.cfg.Merge && t.replicas > 1 {
+		plan.Merge = mergeBytes
+		if plan.MaxBatchBytes > 0 {
+			plan.Merge = min(plan.Merge, plan.MaxBatchBytes)
+		}
+	}
+	source := p.source
+	lane := c.mirror.Add(plan, at, mirror.Wakers{Source: func() { c.fetchers.Wake(source) }, Sink: slot.Wake})
+	c.mu.Lock()
+	p.lane, p.slot, p.reason, p.halted = lane, slot, "", false
+	c.mu.Unlock()
+	slot.Attach(lane)
+	c.fetchers.Add(source, lane)
+}

@@ -1,0 +1,193 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+// Status is the route as this worker sees it.
+type Status struct {
+	State, Reason                    string // mirroring, or degraded with the reason
+	Partitions                       []PartitionStatus
+	RecordsTotal, BytesTotal         int64
+	RecordsPerSecond, BytesPerSecond float64
+	Uptime                           time.Duration
+}
+
+// PartitionStatus is one partition. Offsets are route.NoOffset when not known, LagRecords -1.
+type PartitionStatus struct {
+	Source, Target                               route.Partition
+	State, Reason                                string
+	SourceStart, SourceEnd, SourceLastStable     route.Offset
+	Position, Acked, Committed, TargetEnd        route.Offset
+	LagRecords                                   int64
+	LagSeconds, RecordsPerSecond, BytesPerSecond float64
+	Path, LastError                              string
+	RecordsTotal, BytesTotal                     int64
+}
+
+// routeState is the health of the two clusters, as events have told it.
+type routeState struct {
+	badSince time.Time
+	reason   string
+	told     bool
+	records  int64 // of the last tick
+	ticked   time.Time
+	rate     float64
+}
+
+// Status describes the route and every partition, in order.
+func (c *Connector) Status() Status {
+	s := Status{State: "mirroring", Uptime: time.Since(c.start)}
+	c.mu.Lock()
+	if c.route.told {
+		s.State, s.Reason = "degraded", c.route.reason
+	}
+	s.RecordsPerSecond = c.route.rate
+	for _, p := range c.parts {
+		if p.lane == nil {
+			s.Partitions = append(s.Partitions, waiting(p))
+			continue
+		}
+		s.Partitions = append(s.Partitions, running(p.lane.Status()))
+	}
+	c.mu.Unlock()
+	for i := range s.Partitions {
+		p := &s.Partitions[i]
+		s.RecordsTotal += p.RecordsTotal
+		s.BytesTotal += p.BytesTotal
+		s.BytesPerSecond += p.BytesPerSecond
+	}
+	slices.SortFunc(s.Partitions, func(a, b PartitionStatus) int { return a.Source.Compare(b.Source) })
+	return s
+}
+
+func waiting(p *partition) PartitionStatus {
+	s := PartitionStatus{
+		Source: p.source, State: string(mirror.Starting), Reason: p.reason, LastError: p.reason, Path: "raw", LagRecords: -1,
+		SourceStart: -1, SourceEnd: -1, SourceLastStable: -1, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1,
+	}
+	if p.halted {
+		s.State = string(mirror.Halted)
+	}
+	return s
+}
+
+func running(l mirror.Status) PartitionStatus {
+	s := PartitionStatus{
+		Source: l.Source, Target: l.Target, State: string(l.State), Reason: l.Reason, SourceStart: l.Extent.Start, SourceEnd: l.Extent.End,
+		SourceLastStable: l.Extent.LastStable, Position: l.Position, Acked: l.Acked, Committed: l.Committed, TargetEnd: l.TargetEnd,
+		LagRecords: l.LagRecords, LagSeconds: l.LagSeconds, BytesPerSecond: l.BytesPerSecond, Path: "rewrite", LastError: l.LastError,
+		RecordsTotal: l.Records, BytesTotal: l.Bytes,
+	}
+	if l.Raw {
+		s.Path = "raw"
+	}
+	if l.Bytes > 0 {
+		s.RecordsPerSecond = l.BytesPerSecond * float64(l.Records) / float64(l.Bytes)
+	}
+	return s
+}
+
+// degradedAfter is how long a cluster may be out of reach before the route is called degraded.
+const degradedAfter = 10 * time.Second
+
+// watch looks at the two clusters and tells when the route becomes degraded and when it recovers.
+func (c *Connector) watch() {
+	reason := ""
+	if err := c.fetchers.Reachable(); err != nil {
+		reason = "source: " + err.Error()
+	}
+	if err, _ := c.producer.Reachable(); err != nil {
+		reason = "target: " + err.Error()
+	}
+	now := time.Now()
+	records := int64(0)
+	c.mu.Lock()
+	r := &c.route
+	for _, p := range c.parts {
+		if p.lane != nil {
+			records += p.lane.Status().Records
+		} else if reason == "" && now.Sub(p.since) > degradedAfter && !p.halted {
+			reason = p.reason
+		}
+	}
+	if d := now.Sub(r.ticked).Seconds(); !r.ticked.IsZero() && d > 0 {
+		r.rate = max(float64(records-r.records)/d, 0)
+	}
+	r.ticked, r.records = now, records
+	var tell *events.Event
+	switch {
+	case reason == "" && r.told:
+		tell = &events.Event{Type: events.RouteRecovered, Severity: events.Info, Message: "both clusters can be reached again"}
+		r.told, r.badSince, r.reason = false, time.Time{}, ""
+	case reason == "":
+		r.badSince = time.Time{}
+	case r.badSince.IsZero():
+		r.badSince, r.reason = now, reason
+	case !r.told && now.Sub(r.badSince) >= degradedAfter:
+		r.told, r.reason = true, reason
+		tell = &events.Event{Type: events.RouteDegraded, Severity: events.Error, Message: "a cluster can't be reached; tried again until it can", Reason: reason}
+	default:
+		r.reason = reason
+	}
+	c.mu.Unlock()
+	if tell != nil {
+		c.deps.Events.Emit(*tell)
+	}
+}
+
+// caughtUpEvery is how often acked positions are compared with the ends that were read.
+const caughtUpEvery = 10 * time.Millisecond
+
+// WaitCaughtUp reads the source ends of a topic once and waits until the acked positions are within lag records of them, together, or ctx
+// ends. present is the lag then.
+func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
+	m, err := c.source.Metadata(ctx, topic)
+	if err != nil {
+		return 0, false, fmt.Errorf("source: %w", err)
+	}
+	leaders := map[route.Partition]int32{}
+	for _, p := range m.Topics[topic].Partitions {
+		leaders[route.Partition{Topic: topic, Partition: p.Partition}] = p.Leader
+	}
+	if len(leaders) == 0 {
+		return 0, false, fmt.Errorf("source topic %s: %w", topic, cmpErr(m.Topics[topic].Err))
+	}
+	ends, err := c.source.ListOffsets(ctx, leaders, wire.AtEnd, c.cfg.Isolation == ReadCommitted)
+	if err != nil {
+		return 0, false, fmt.Errorf("source: %w", err)
+	}
+	tick := time.NewTicker(caughtUpEvery)
+	defer tick.Stop()
+	for {
+		if present = c.behind(ends); present <= lag {
+			return present, true, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return present, false, nil
+		}
+	}
+}
+
+func (c *Connector) behind(ends map[route.Partition]wire.ListedOffset) (records int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p, end := range ends {
+		acked := route.Offset(0)
+		if q := c.parts[p]; q != nil && q.lane != nil {
+			acked = q.lane.Status().Acked
+		}
+		records += max(int64(end.Offset-acked), 0)
+	}
+	return records
+}
