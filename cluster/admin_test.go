@@ -96,7 +96,7 @@ func TestAdminFailures(t *testing.T) {
 		fake.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
 			response, _ := request.ResponseKind().(*kmsg.CreateTopicsResponse)
 			topic := kmsg.NewCreateTopicsResponseTopic()
-			topic.Topic, topic.ErrorCode, topic.ErrorMessage = "x", code.Code, kmsg.StringPtr("told by the broker")
+			topic.Topic, topic.ErrorCode, topic.ErrorMessage = "x", code.Code, new("told by the broker")
 			response.Topics = append(response.Topics, topic)
 			return response, nil, true
 		})
@@ -125,7 +125,7 @@ func TestAdminAuthentication(t *testing.T) {
 			fake.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) {
 				fake.KeepControl()
 				response, _ := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
-				response.ErrorCode, response.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("who are you")
+				response.ErrorCode, response.ErrorMessage = kerr.SaslAuthenticationFailed.Code, new("who are you")
 				return response, nil, refuse.Load()
 			})
 			_, err = admin.Topics(t.Context())

@@ -49,7 +49,7 @@ func Classify(err error) Class {
 	if err == nil {
 		return Other
 	}
-	var fault *Fault
+	var fault *ConfigError
 	if errors.As(err, &fault) {
 		return Invalid
 	}
@@ -93,7 +93,7 @@ const lastCode = 150
 
 // classOfCode sorts Kafka's error codes; those it does not list are Other.
 func classOfCode(code int16) Class {
-	switch sarama.KError(code) { //nolint:exhaustive // only these need a decision of the caller
+	switch sarama.KError(code) {
 	case sarama.ErrBrokerNotAvailable, sarama.ErrLeaderNotAvailable, sarama.ErrNotLeaderForPartition, sarama.ErrRequestTimedOut,
 		sarama.ErrNetworkException, sarama.ErrNotController, sarama.ErrConsumerCoordinatorNotAvailable, sarama.ErrReplicaNotAvailable,
 		sarama.ErrListenerNotFound:

@@ -51,7 +51,7 @@ func TestClassify(t *testing.T) {
 		{&sarama.TopicPartitionError{Err: sarama.ErrInvalidPartitions}, Invalid},
 		{kerr.InvalidConfig, Invalid},
 		{sarama.ConfigurationError("x"), Invalid},
-		{&Fault{Key: "x"}, Invalid},
+		{&ConfigError{Key: "x"}, Invalid},
 	} {
 		t.Run(fmt.Sprint(row.give), func(t *testing.T) {
 			t.Parallel()

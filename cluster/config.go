@@ -1,6 +1,7 @@
 package cluster
 
-// Config says how one Kafka cluster is reached. The zero value with Bootstrap set is a plaintext cluster without authentication.
+// Config says how one Kafka cluster is reached. The zero value with Bootstrap set is a plaintext cluster without authentication. It may be
+// printed, logged and marshalled: all that is secret in it is a Secret, which masks itself.
 type Config struct {
 	// Name is how routes, logs and metrics call the cluster.
 	Name string `json:"name" yaml:"name"`
@@ -101,8 +102,6 @@ type SASL struct {
 	// Unsecured makes tokens without a signature, which only brokers set up for tests accept.
 	Unsecured *Unsecured `json:"-" yaml:"-"`
 }
-
-// Config implements no Stringer: all that is secret in it is a Secret, which masks itself.
 
 // clientID returns the id to send.
 func (c Config) clientID() string {

@@ -17,7 +17,7 @@ type login struct {
 // option is one name="value" of a login module, in the order given.
 type option struct{ name, value string }
 
-// jaasToken is a word, a quoted text, or one of the marks = and ;
+// jaasToken is a word, a quoted text, or a mark: an equals sign or a semicolon.
 type jaasToken struct {
 	text   string
 	quoted bool

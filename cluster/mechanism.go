@@ -52,12 +52,12 @@ func (s SASL) scram(context.Context) (scram.Auth, error) {
 }
 
 // unknownMechanism is the fault of a mechanism that we do not speak.
-func unknownMechanism(name string) *Fault {
+func unknownMechanism(name string) *ConfigError {
 	reason := "this mechanism is not supported"
 	if strings.EqualFold(name, "GSSAPI") {
 		reason = "Kerberos is not supported"
 	}
-	return &Fault{
+	return &ConfigError{
 		Key: "sasl.mechanism", Value: name, Reason: reason,
 		Cure: "use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, or a listener with TLS client certificates",
 	}

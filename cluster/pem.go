@@ -83,28 +83,28 @@ func parseKey(text, password string) (any, error) {
 
 // readPair reads a certificate chain and its key from two PEM files, which may be the same.
 func readPair(certFile, keyFile, password string) ([]tls.Certificate, error) {
-	chainText, err := os.ReadFile(certFile) //nolint:gosec // the operator names the file
+	chainText, err := os.ReadFile(certFile)
 	if err != nil {
-		return nil, &Fault{Key: "tls.cert_file", Value: certFile, Reason: "cannot be read", Err: err}
+		return nil, &ConfigError{Key: "tls.cert_file", Value: certFile, Reason: "cannot be read", Err: err}
 	}
-	keyText, err := os.ReadFile(keyFile) //nolint:gosec // the operator names the file
+	keyText, err := os.ReadFile(keyFile)
 	if err != nil {
-		return nil, &Fault{Key: "tls.key_file", Value: keyFile, Reason: "cannot be read", Err: err}
+		return nil, &ConfigError{Key: "tls.key_file", Value: keyFile, Reason: "cannot be read", Err: err}
 	}
 	chain, err := parseCertificates(string(chainText))
 	if err != nil || len(chain) == 0 {
-		return nil, &Fault{Key: "tls.cert_file", Value: certFile, Reason: "holds no readable certificate", Err: err}
+		return nil, &ConfigError{Key: "tls.cert_file", Value: certFile, Reason: "holds no readable certificate", Err: err}
 	}
 	private, err := parseKey(string(keyText), password)
 	if errors.Is(err, errKeyPassword) {
-		return nil, &Fault{Key: "tls.key_password", Reason: err.Error()}
+		return nil, &ConfigError{Key: "tls.key_password", Reason: err.Error()}
 	}
 	if err != nil {
-		return nil, &Fault{Key: "tls.key_file", Value: keyFile, Reason: "holds no usable private key", Err: err}
+		return nil, &ConfigError{Key: "tls.key_file", Value: keyFile, Reason: "holds no usable private key", Err: err}
 	}
 	pair, err := joinPair(private, chain)
 	if err != nil {
-		return nil, &Fault{Key: "tls.cert_file", Value: certFile, Reason: "does not belong to key_file", Err: err}
+		return nil, &ConfigError{Key: "tls.cert_file", Value: certFile, Reason: "does not belong to key_file", Err: err}
 	}
 	return []tls.Certificate{pair}, nil
 }

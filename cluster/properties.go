@@ -63,7 +63,7 @@ type javaReader struct {
 
 // fault notes something wrong.
 func (r *javaReader) fault(key, value, reason, cure string) {
-	r.faults = append(r.faults, &Fault{Key: key, Value: value, Reason: reason, Cure: cure})
+	r.faults = append(r.faults, &ConfigError{Key: key, Value: value, Reason: reason, Cure: cure})
 }
 
 // refuse notes a security key that is not understood, with what is known of it. Its value may be a secret and is not shown.

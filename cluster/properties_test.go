@@ -163,6 +163,7 @@ func TestFromPropertiesRefuses(t *testing.T) {
 		{"life that is none", saslWith("OAUTHBEARER", oauthModule+`unsecuredLoginLifetimeSeconds="0";`), []string{"option 1"}},
 		{"reserved extension", saslWith("OAUTHBEARER", oauthModule+`token="`+hidden+`" extension_auth="x";`), []string{`sasl.jaas.config: extension "auth"`}},
 		{"endpoint that is no url", saslWith("OAUTHBEARER", oauthModule+`clientId="x" clientSecret="`+hidden+`";`, "sasl.oauthbearer.token.endpoint.url", "ftp://u:"+hidden+"@h/t"), []string{`sasl.oauthbearer.token.endpoint.url "ftp://h/t"`}},
+		{"endpoint with a password", saslWith("OAUTHBEARER", oauthModule+`clientId="x" clientSecret="`+hidden+`";`, "sasl.oauthbearer.token.endpoint.url", "https://u:"+hidden+"@h/t?x="+hidden), []string{`sasl.oauthbearer.token.endpoint.url "https://h/t": holds a user or password`}},
 		{"endpoint without credentials", saslWith("OAUTHBEARER", oauthModule+`;`, "sasl.oauthbearer.token.endpoint.url", "https://h/t"), []string{"clientId: is missing", "clientSecret: is missing"}},
 		{"no token file", saslWith("OAUTHBEARER", oauthModule+`;`, "sasl.oauthbearer.token.endpoint.url", "file:///nowhere/t"), []string{`sasl.oauthbearer.token.endpoint.url "/nowhere/t": cannot be read`}},
 		{"own login handler", saslWith("OAUTHBEARER", oauthModule+`token="`+hidden+`";`, "sasl.login.callback.handler.class", "com.example.Handler"), []string{`sasl.login.callback.handler.class "com.example.Handler"`}},

@@ -44,7 +44,7 @@ func (s Secret) orFile(path string) (string, error) {
 	if path == "" {
 		return string(s), nil
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read secret: %w", err)
 	}

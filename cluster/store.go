@@ -38,8 +38,8 @@ type opened struct {
 }
 
 // fault makes a fault of one of the store's settings.
-func (o *opened) fault(setting, reason, cure string, err error) *Fault {
-	f := &Fault{Key: o.key, Value: o.store.Location, Reason: reason, Cure: cure, Err: err}
+func (o *opened) fault(setting, reason, cure string, err error) *ConfigError {
+	f := &ConfigError{Key: o.key, Value: o.store.Location, Reason: reason, Cure: cure, Err: err}
 	if o.key != "tls.ca_file" {
 		f.Key += "." + setting
 	}
@@ -57,7 +57,7 @@ func open(s Store, key string) (*opened, error) {
 	}
 	var err error
 	if o.password, err = s.Password.orFile(s.PasswordFile); err != nil {
-		return nil, &Fault{Key: key + ".password_file", Value: s.PasswordFile, Reason: "cannot be read", Err: err}
+		return nil, &ConfigError{Key: key + ".password_file", Value: s.PasswordFile, Reason: "cannot be read", Err: err}
 	}
 	if o.data, err = os.ReadFile(s.Location); err != nil {
 		return nil, o.fault("location", "cannot be read", "", err)
@@ -133,7 +133,7 @@ func (o *opened) pemText() (text, setting string) {
 }
 
 // pkcs12Fault tells a wrong password from other failures.
-func (o *opened) pkcs12Fault(err error, cure string) *Fault {
+func (o *opened) pkcs12Fault(err error, cure string) *ConfigError {
 	if errors.Is(err, pkcs12.ErrIncorrectPassword) || errors.Is(err, pkcs12.ErrDecryption) {
 		return o.fault("password", "does not open the store", "", nil)
 	}
@@ -217,7 +217,7 @@ func (o *opened) keysJKS(keyPassword string) ([]tls.Certificate, error) {
 		}
 		entry, err := store.GetPrivateKeyEntry(alias, []byte(keyPassword))
 		if err != nil {
-			return nil, &Fault{Key: "tls.key_password", Reason: "does not open the key " + alias + " of the store"}
+			return nil, &ConfigError{Key: "tls.key_password", Reason: "does not open the key " + alias + " of the store"}
 		}
 		private, err := x509.ParsePKCS8PrivateKey(entry.PrivateKey)
 		if err != nil {
@@ -252,7 +252,7 @@ func (o *opened) keysPEM(keyPassword string) ([]tls.Certificate, error) {
 	}
 	private, err := parseKey(keyText, keyPassword)
 	if errors.Is(err, errKeyPassword) {
-		return nil, &Fault{Key: "tls.key_password", Reason: err.Error()}
+		return nil, &ConfigError{Key: "tls.key_password", Reason: err.Error()}
 	}
 	if err != nil {
 		return nil, o.fault(keySetting, "holds no usable private key", "", err)

@@ -120,7 +120,7 @@ func (c Config) clientCertificates() ([]tls.Certificate, error) {
 	}
 	password, err := c.TLS.KeyPassword.orFile(c.TLS.KeyPasswordFile)
 	if err != nil {
-		return nil, c.named(&Fault{Key: "tls.key_password_file", Value: c.TLS.KeyPasswordFile, Reason: "cannot be read", Err: err})
+		return nil, c.named(&ConfigError{Key: "tls.key_password_file", Value: c.TLS.KeyPasswordFile, Reason: "cannot be read", Err: err})
 	}
 	var keys []tls.Certificate
 	if c.TLS.CertFile != "" || c.TLS.KeyFile != "" {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -54,9 +55,7 @@ func (u Unsecured) token(now time.Time) (string, error) {
 		life = defaultUnsecuredLife
 	}
 	claims := map[string]any{}
-	for name, value := range u.Claims {
-		claims[name] = value
-	}
+	maps.Copy(claims, u.Claims)
 	claims["iat"] = float64(now.UnixMilli()) / 1000
 	claims["exp"] = float64(now.Add(life).UnixMilli()) / 1000
 	body, err := json.Marshal(claims)

@@ -2,8 +2,8 @@ package cluster
 
 import "strings"
 
-// Fault is one thing wrong with a configuration. Its Value is never a secret.
-type Fault struct {
+// ConfigError is one thing wrong with a configuration. Its Value is never a secret.
+type ConfigError struct {
 	// Key is the setting as its author wrote it: of the native file or of the Java client.
 	Key string
 	// Value is what was given; empty when it is missing or secret.
@@ -15,7 +15,7 @@ type Fault struct {
 }
 
 // Error reads as one line.
-func (f *Fault) Error() string {
+func (f *ConfigError) Error() string {
 	var b strings.Builder
 	b.WriteString(f.Key)
 	if f.Value != "" {
@@ -32,4 +32,4 @@ func (f *Fault) Error() string {
 }
 
 // Unwrap returns the cause.
-func (f *Fault) Unwrap() error { return f.Err }
+func (f *ConfigError) Unwrap() error { return f.Err }
