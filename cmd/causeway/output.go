@@ -70,9 +70,7 @@ func jsonToYAML(text []byte) ([]byte, error) {
 }
 
 func blockStyle(n *yaml.Node) {
-	if len(n.Content) > 0 {
-		n.Style = 0
-	}
+	n.Style = 0 // the encoder quotes where plain text would be read as something else
 	for _, c := range n.Content {
 		blockStyle(c)
 	}

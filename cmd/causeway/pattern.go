@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -22,14 +23,14 @@ var plainName = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
 func compilePattern(text string) (pattern, error) {
 	if text == "" {
-		return pattern{}, fmt.Errorf("is empty")
+		return pattern{}, errors.New("is empty")
+	}
+	// First the author's own text: a stray parenthesis must not find its partner in our frame.
+	if _, err := regexp.Compile(text); err != nil {
+		return pattern{}, fmt.Errorf("not a regular expression (RE2): %w", err)
 	}
 	re, err := regexp.Compile(`^(?:` + text + `)$`)
 	if err != nil {
-		// Compile the author's own text for a message without our frame.
-		if _, own := regexp.Compile(text); own != nil {
-			err = own
-		}
 		return pattern{}, fmt.Errorf("not a regular expression (RE2): %w", err)
 	}
 	return pattern{text: text, re: re}, nil

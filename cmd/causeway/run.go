@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 		}
 	}()
 	root := newRoot(stdout, stderr)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would make cobra look at the process's own arguments
 	return report(root.ExecuteContext(ctx), stderr)
 }
 

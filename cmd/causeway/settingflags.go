@@ -34,15 +34,15 @@ type settingFlags struct {
 func (f *settingFlags) clusterFlags(cmd *cobra.Command) {
 	f.set = cmd.Flags()
 	f.set.StringVar(&f.config, "config", "", "native YAML `FILE`; flags win over it")
-	f.set.StringVar(&f.source, "source", "", "source brokers, `HOST:PORT[,…]`")
-	f.set.StringVar(&f.target, "target", "", "target brokers, `HOST:PORT[,…]`")
+	f.set.StringVar(&f.source, "source", "", "source brokers, `HOST:PORT,...`")
+	f.set.StringVar(&f.target, "target", "", "target brokers, `HOST:PORT,...`")
 	f.set.StringVar(&f.sourceConfig, "source-config", "", "Kafka client properties `FILE` for the source (TLS, SASL)")
 	f.set.StringVar(&f.targetConfig, "target-config", "", "Kafka client properties `FILE` for the target (TLS, SASL)")
-	f.set.StringVar(&f.sourceName, "source-name", "source", "name of the source in {source}, metrics and logs")
-	f.set.StringVar(&f.targetName, "target-name", "target", "name of the target in {target}, metrics and logs")
-	f.set.StringArrayVar(&f.topics, "topics", nil, "topics, `REGEX[,…]` (RE2, whole name)")
-	f.set.StringArrayVar(&f.exclude, "exclude", nil, "topics to leave out, `REGEX[,…]` (RE2, whole name)")
-	f.set.StringVar(&f.rename, "rename", "{topic}", "name on the target, from {source}, {target} and {topic}")
+	f.set.StringVar(&f.sourceName, "source-name", "source", "`NAME` of the source in {source}, metrics and logs")
+	f.set.StringVar(&f.targetName, "target-name", "target", "`NAME` of the target in {target}, metrics and logs")
+	f.set.StringArrayVar(&f.topics, "topics", nil, "topics to mirror, `REGEX,...` (RE2, whole name)")
+	f.set.StringArrayVar(&f.exclude, "exclude", nil, "topics to leave out, `REGEX,...` (RE2, whole name)")
+	f.set.StringVar(&f.rename, "rename", "{topic}", "`NAME` on the target, made of {source}, {target} and {topic}")
 }
 
 // mirrorFlags are the others.
@@ -50,14 +50,14 @@ func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 	d := defaultSettings()
 	f.commitInterval = d.Worker.CommitInterval
 	set := cmd.Flags()
-	set.StringVar(&f.start, "start", d.Route.Start, "where topics begin that the first discovery finds: `earliest|latest|TIME|DURATION`")
-	set.StringVar(&f.delivery, "delivery", d.Route.Delivery, "`exactly-once|at-least-once`")
-	set.StringVar(&f.isolation, "isolation", d.Route.Isolation, "`read_committed|read_uncommitted`")
+	set.StringVar(&f.start, "start", d.Route.Start, "`WHERE` topics of the first discovery begin: earliest, latest, a time (RFC 3339) or a duration back")
+	set.StringVar(&f.delivery, "delivery", d.Route.Delivery, "`PROMISE`: exactly-once or at-least-once")
+	set.StringVar(&f.isolation, "isolation", d.Route.Isolation, "`LEVEL`: read_committed or read_uncommitted")
 	set.StringVar(&f.state, "state", d.Offsets.Dir, "`DIR` that keeps the positions")
 	set.StringVar(&f.listen, "listen", d.Server.Listen, "`HOST:PORT` of API, metrics and UI")
 	set.IntVar(&f.streams, "streams", d.Worker.Streams, "mirror loops")
 	set.IntVar(&f.fetchers, "fetchers", d.Worker.Fetchers, "fetchers per source broker")
-	set.StringVar(&f.memory, "memory", d.Worker.Memory.String(), "memory of the whole process, `SIZE`")
+	set.StringVar(&f.memory, "memory", d.Worker.Memory.String(), "`SIZE` of the whole process in memory")
 	set.StringVar(&f.spillMax, "spill-max", "0", "`SIZE` of data that may go to disk in a target outage")
 	set.Var(&f.commitInterval, "commit-interval", "how often positions are stored")
 	set.BoolVar(&f.createTopics, "create-topics", d.Route.Topics.Create, "create missing topics on the target")
@@ -65,8 +65,8 @@ func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 
 func (f *settingFlags) logFlags(cmd *cobra.Command) {
 	d := defaultSettings()
-	cmd.Flags().StringVar(&f.logLevel, "log-level", d.Log.Level, "`trace|debug|info|warn|error|off`")
-	cmd.Flags().StringVar(&f.logFormat, "log-format", d.Log.Format, "`text|json`")
+	cmd.Flags().StringVar(&f.logLevel, "log-level", d.Log.Level, "`LEVEL`: trace, debug, info, warn, error or off")
+	cmd.Flags().StringVar(&f.logFormat, "log-format", d.Log.Format, "`FORM`: text or json")
 }
 
 // load returns the effective settings, or everything that is wrong with the file and the flags.

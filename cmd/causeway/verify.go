@@ -83,7 +83,7 @@ func newVerify(stdout, _ io.Writer) *cobra.Command {
 	v.flags.clusterFlags(cmd)
 	v.out.flag(cmd)
 	cmd.Flags().StringVar(&v.flags.state, "state", defaultSettings().Offsets.Dir, "`DIR` of standalone's positions, for --from checkpoint")
-	cmd.Flags().StringVar(&v.from, "from", "earliest", "where to begin: `checkpoint|earliest`")
+	cmd.Flags().StringVar(&v.from, "from", "earliest", "`WHERE` to begin: checkpoint or earliest")
 	cmd.Flags().Float64Var(&v.sample, "sample", 1, "share of each topic's partitions to compare, at least one")
 	cmd.Flags().DurationVar(&v.timeout, "timeout", 30*time.Second, "how long to wait for a record that is missing on the target")
 	return cmd

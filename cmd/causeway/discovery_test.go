@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/offsets/bolt"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// fakeCluster lists its topics, or fails.
+type fakeCluster struct {
+	mu     sync.Mutex
+	topics map[string]cluster.Topic
+	err    error
+}
+
+func (f *fakeCluster) Topics(context.Context) (map[string]cluster.Topic, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.topics, f.err
+}
+
+func (f *fakeCluster) set(err error, topics ...cluster.Topic) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.topics, f.err = map[string]cluster.Topic{}, err
+	for _, t := range topics {
+		f.topics[t.Name] = t
+	}
+}
+
+// fakeMirror remembers what was added.
+type fakeMirror struct {
+	mu    sync.Mutex
+	added []route.Partition
+	state api.Snapshot
+	fail  error
+	stuck chan struct{} // Run waits for it after ctx has ended
+}
+
+func (f *fakeMirror) Add(parts ...route.Partition) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.added = append(f.added, parts...)
+}
+
+func (f *fakeMirror) parts() []route.Partition {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]route.Partition(nil), f.added...)
+}
+
+func (f *fakeMirror) Run(ctx context.Context) error {
+	if f.fail != nil {
+		return f.fail
+	}
+	<-ctx.Done()
+	if f.stuck != nil {
+		<-f.stuck
+	}
+	return nil
+}
+
+func (f *fakeMirror) Snapshot() api.Snapshot { return f.state }
+
+func (*fakeMirror) WaitCaughtUp(context.Context, string, int64) (int64, bool, error) {
+	return 0, true, nil
+}
+
+type discoveryHarness struct {
+	*discovery
+
+	source, target *fakeCluster
+	mirror         *fakeMirror
+	store          *bolt.Store
+	log            *events.Log
+}
+
+func newDiscovery(t *testing.T, include ...string) discoveryHarness {
+	t.Helper()
+	store, err := bolt.Open(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	h, err := handler.New(handler.Config{Mapping: map[string]string{"bad": "bad"}, Rename: "{source}.{topic}"}, "a", "b")
+	require.NoError(t, err)
+	log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
+	d := discoveryHarness{source: &fakeCluster{}, target: &fakeCluster{}, mirror: &fakeMirror{}, store: store, log: log}
+	d.discovery = &discovery{
+		source: d.source, target: d.target, sourceName: "a (h:1)", targetName: "b (h:2)", mirror: d.mirror, store: store, mapper: h,
+		filter: filterOf(t, include, []string{"secret"}), events: log, log: hclog.NewNullLogger(), interval: time.Millisecond,
+	}
+	return d
+}
+
+func (d discoveryHarness) types() []events.Type {
+	found, _ := d.log.Since(0)
+	var types []events.Type
+	for i := range found {
+		types = append(types, found[i].Type)
+	}
+	return types
+}
+
+func TestDiscoveryFindsTopicsAndPartitions(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, ".*", "absent")
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 2}, cluster.Topic{Name: "__consumer_offsets", Partitions: 50, Internal: true}, cluster.Topic{Name: "secret", Partitions: 1})
+	require.NoError(t, d.round(t.Context()))
+	require.Equal(t, []route.Partition{{Topic: "orders", Partition: 0}, {Topic: "orders", Partition: 1}}, d.mirror.parts())
+	require.Equal(t, []api.Excluded{
+		{Topic: "__consumer_offsets", Reason: "internal topic"},
+		{Topic: "secret", Reason: "matches the exclude pattern secret"},
+		{Topic: "absent", Reason: "does not exist on the source"},
+	}, d.Excluded())
+	require.Equal(t, []events.Type{events.TopicDiscovered}, d.types())
+
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 3}, cluster.Topic{Name: "absent", Partitions: 1})
+	require.NoError(t, d.round(t.Context()))
+	require.ElementsMatch(t, []route.Partition{{Topic: "absent"}, {Topic: "orders", Partition: 2}}, d.mirror.parts()[2:])
+	require.Empty(t, d.Excluded())
+	require.Equal(t, []events.Type{events.TopicDiscovered, events.TopicDiscovered, events.PartitionsAdded}, d.types())
+
+	d.source.set(nil) // a cluster in trouble may leave topics out
+	require.NoError(t, d.round(t.Context()))
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 3})
+	require.NoError(t, d.round(t.Context()))
+	require.Len(t, d.mirror.parts(), 4, "nothing is added twice")
+}
+
+func TestFirstTopicsAreStoredOnce(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, ".*")
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 1})
+	require.NoError(t, d.round(t.Context()))
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 1}, cluster.Topic{Name: "later", Partitions: 1})
+	require.NoError(t, d.round(t.Context()))
+	r, err := d.store.Route(t.Context())
+	require.NoError(t, err)
+	require.True(t, r.Discovered)
+	require.Equal(t, []string{"orders"}, r.FirstTopics)
+}
+
+// busyStore refuses the first write of a route, as when the mirror has just written its producer id.
+type busyStore struct {
+	routeStore
+	refused bool
+}
+
+func (b *busyStore) SaveRoute(ctx context.Context, r offsets.Route) error {
+	if !b.refused {
+		b.refused = true
+		return offsets.ErrConflict
+	}
+	return b.routeStore.SaveRoute(ctx, r)
+}
+
+func TestFirstTopicsSurviveAConflict(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, ".*")
+	d.discovery.store = &busyStore{routeStore: d.store}
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 1})
+	require.NoError(t, d.round(t.Context()))
+	r, err := d.store.Route(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"orders"}, r.FirstTopics)
+}
+
+func TestDiscoveryRetriesAndNamesTheTrouble(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, "orders")
+	ready, trouble := d.state()
+	require.False(t, ready)
+	require.Empty(t, trouble)
+	d.target.set(errors.New("connection refused"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); d.run(ctx) }()
+	require.Eventually(t, func() bool { _, trouble = d.state(); return trouble != "" }, 10*time.Second, time.Millisecond)
+	require.Contains(t, trouble, "target b (h:2)")
+	require.Contains(t, trouble, "connection refused")
+	require.Empty(t, d.mirror.parts())
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 1})
+	d.target.set(nil)
+	require.Eventually(t, func() bool { ready, trouble = d.state(); return ready && trouble == "" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(d.mirror.parts()) == 1 }, 10*time.Second, time.Millisecond)
+	cancel()
+	<-done
+	require.Equal(t, []events.Type{events.RouteDegraded, events.RouteRecovered, events.TopicDiscovered}, d.types())
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// shownMirror is a fake mirror that also has excluded topics, as the API wants it.
+type shownMirror struct {
+	fakeMirror
+
+	lag int64
+}
+
+func (*shownMirror) Excluded() []api.Excluded {
+	return []api.Excluded{{Topic: "__internal", Reason: "internal topic"}}
+}
+
+func (s *shownMirror) WaitCaughtUp(ctx context.Context, _ string, lag int64) (int64, bool, error) {
+	if s.lag <= lag {
+		return s.lag, true, nil
+	}
+	<-ctx.Done()
+	return s.lag, false, nil
+}
+
+// serveAPI runs a real API over a fake mirror.
+func serveAPI(t *testing.T, partitions int) (base string, log *events.Log, mirror *shownMirror) {
+	t.Helper()
+	r := route.Route{Source: "a", Target: "b", ID: "1"}
+	reg := prometheus.NewRegistry()
+	log = events.NewLog(r, "w1", 100, hclog.NewNullLogger(), reg)
+	mirror = &shownMirror{}
+	mirror.state.State = api.StateMirroring
+	for p := range partitions {
+		mirror.state.Partitions = append(mirror.state.Partitions, api.Partition{
+			Topic: "orders", Partition: int32(p), TargetTopic: "a.orders", TargetPartition: int32(p), State: api.StateMirroring,
+			SourceEnd: 1234, Acked: 1230, Committed: -1, LagRecords: 4, Path: "raw", RecordsPerSecond: 10,
+		})
+	}
+	server, err := api.New(api.DefaultConfig(), api.Deps{
+		Log: hclog.NewNullLogger(), Mirror: mirror, Events: log, Registry: reg,
+		Identity: api.Identity{Role: "standalone", Version: "v1", Worker: "w1", Route: r, Started: time.Now()},
+	})
+	require.NoError(t, err)
+	web := httptest.NewServer(server)
+	t.Cleanup(web.Close)
+	return web.URL, log, mirror
+}
+
+func TestReads(t *testing.T) {
+	t.Parallel()
+	base, log, _ := serveAPI(t, 3)
+	p := route.Partition{Topic: "orders", Partition: 1}
+	old := log.Emit(events.Of(p, events.RangeSkipped, events.Error, "range skipped").Range(5, 9).Because("retention"))
+	log.Emit(events.Event{Type: events.TopicDiscovered, Severity: events.Info, Topic: "orders", Message: "topic found"})
+	for _, row := range []struct {
+		name       string
+		args       []string
+		has, lacks []string
+	}{
+		{"status", []string{"status"}, []string{"@a@b@1", "3 mirroring", "12 records", "topic_discovered orders topic found", "range_skipped orders-1"}, nil},
+		{"status json", []string{"status", "-o", "json"}, []string{`"role": "standalone"`, `"recent_events": [`, `"mirroring": 3`}, nil},
+		{"status yaml", []string{"status", "-o", "yaml"}, []string{"role: standalone\n", "lag_records: 12\n"}, []string{"{"}},
+		{"topics", []string{"topics", "list"}, []string{"TOPIC", "orders", "a.orders", "3 mirroring"}, nil},
+		{"topics filtered", []string{"topics", "list", "--filter", "zzz", "-o", "json"}, []string{"[]"}, []string{"orders"}},
+		{"excluded topics", []string{"topics", "list", "--excluded"}, []string{"__internal", "internal topic"}, nil},
+		{"one topic", []string{"topics", "describe", "orders"}, []string{"orders -> a.orders", "orders-2", "1,230", "raw"}, nil},
+		{"partitions", []string{"partitions", "list", "--topic", "orders"}, []string{"PARTITION", "orders-0", "a.orders-2", "1,234"}, nil},
+		{"partitions of another topic", []string{"partitions", "list", "--topic", "x", "-o", "yaml"}, []string{"[]"}, nil},
+		{"events", []string{"events"}, []string{"range_skipped", "range skipped (offsets 5 to 9): retention", "topic_discovered"}, nil},
+		{"events by type", []string{"events", "--type", "topic_discovered", "-o", "json"}, []string{`"topic_discovered"`}, []string{"range_skipped"}},
+		{"events after an id", []string{"events", "--since", id10(old.ID)}, []string{"topic_discovered"}, []string{"range_skipped"}},
+		{"events of the last hour", []string{"events", "--since", "1h"}, []string{"range_skipped"}, nil},
+		{"events since a time to come", []string{"events", "--since", time.Now().Add(time.Hour).Format(time.RFC3339)}, []string{"ID"}, []string{"orders"}},
+		{"wait", []string{"wait", "--topic", "orders"}, []string{"caught up, 0 records behind"}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := command(t.Context(), append(row.args, "--api", base)...)
+			require.Equal(t, 0, code, stderr)
+			for _, text := range row.has {
+				require.Contains(t, stdout, text)
+			}
+			for _, text := range row.lacks {
+				require.NotContains(t, stdout, text)
+			}
+		})
+	}
+}
+
+func TestReadsSayNo(t *testing.T) {
+	t.Parallel()
+	base, _, _ := serveAPI(t, 1)
+	code, _, stderr := command(t.Context(), "topics", "describe", "a b", "--api", base)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, stderr, `topic "a b" is not mirrored (not_found, http 404)`)
+}
+
+func TestListsReadEveryPage(t *testing.T) {
+	t.Parallel()
+	base, _, _ := serveAPI(t, 2500)
+	code, stdout, stderr := command(t.Context(), "partitions", "list", "--api", base)
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, 2501, strings.Count(stdout, "\n"), "a header and every partition")
+	require.Equal(t, 1, strings.Count(stdout, "\norders-2499 "), "one and not twice, over pages")
+}
+
+func TestWaitTimesOut(t *testing.T) {
+	t.Parallel()
+	base, _, mirror := serveAPI(t, 1)
+	mirror.lag = 7
+	code, _, stderr := command(t.Context(), "wait", "--topic", "orders", "--timeout", "50ms", "--api", base)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, stderr, "still 7 records behind")
+	code, _, _ = command(t.Context(), "wait", "--topic", "orders", "--lag", "7", "--timeout", "50ms", "--api", base)
+	require.Equal(t, exitOK, code)
+}
+
+// safeBuffer is written by the program and read by the test.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func TestFollowPrintsNewEventsUntilInterrupted(t *testing.T) {
+	t.Parallel()
+	base, log, _ := serveAPI(t, 1)
+	log.Emit(events.Event{Type: events.RouteDegraded, Severity: events.Error, Message: "first"})
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errs safeBuffer
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, []string{"events", "--follow", "--api", base}, &out, &errs) }()
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "first") }, 10*time.Second, time.Millisecond)
+	log.Emit(events.Event{Type: events.RouteRecovered, Severity: events.Info, Message: "second"})
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "second") }, 10*time.Second, time.Millisecond)
+	cancel()
+	require.Equal(t, exitOK, <-done)
+	require.Equal(t, 1, strings.Count(out.String(), "first"))
+}
+
+func TestWatchShowsAgain(t *testing.T) {
+	t.Parallel()
+	base, _, _ := serveAPI(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errs safeBuffer
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, []string{"status", "--watch", "--api", base}, &out, &errs) }()
+	require.Eventually(t, func() bool { return strings.Count(out.String(), "@a@b@1") >= 2 }, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	require.Equal(t, exitOK, <-done)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	busy, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = busy.Close() })
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	good := []string{"--source", "127.0.0.1:1", "--target", "127.0.0.1:2", "--topics", "orders"}
+	with := func(command string, more ...string) []string {
+		return append(append(strings.Fields(command), good...), more...)
+	}
+	for _, row := range []struct {
+		name string
+		args []string
+		code int
+		has  []string // in stderr
+	}{
+		{"help", []string{"--help"}, 0, nil},
+		{"no command shows help", nil, 0, nil},
+		{"version", []string{"version"}, 0, nil},
+		{"completion", []string{"completion", "bash"}, 0, nil},
+		{"unknown command", []string{"mirror"}, 2, []string{"mirror", "--help"}},
+		{"unknown child", []string{"topics", "paint"}, 2, []string{"paint"}},
+		{"unknown flag", []string{"status", "--colour"}, 2, []string{"--colour"}},
+		{"malformed flag", []string{"standalone", "--streams", "many"}, 2, []string{"--streams", "many"}},
+		{"wrong output form", []string{"status", "-o", "xml"}, 2, []string{"table, json or yaml"}},
+		{"missing argument", []string{"topics", "describe"}, 2, []string{"accepts 1 arg"}},
+		{"surplus argument", []string{"wait", "orders"}, 2, []string{"orders"}},
+		{"nothing configured", []string{"standalone"}, 1, []string{"route.source (--source): bootstrap", "route.target (--target): bootstrap", "route.topics.include (--topics)"}},
+		{"all faults at once", with("standalone", "--start", "yesterday", "--memory", "1MiB", "--delivery", "twice", "--isolation", "none", "--rename", "x", "--listen", "nowhere", "--streams", "0", "--spill-max", "1GiB", "--log-level", "loud", "--topics", "a(", "--exclude", "["), 1, []string{
+			`route.start (--start) "yesterday": must be`, `worker.memory (--memory) "1MiB": must be at least 64MiB`, `route.delivery (--delivery) "twice"`, `route.isolation (--isolation) "none"`,
+			`route.topics.rename: "x"`, `server.listen (--listen) "nowhere"`, `worker.streams (--streams) "0"`, `worker.spill.max_bytes (--spill-max) "1GiB"`, `log.level (--log-level) "loud"`,
+			`route.topics.include[1] (--topics) "a("`, `route.topics.exclude[0] (--exclude) "["`,
+		}},
+		{"a size that is none", with("standalone", "--memory", "lots"), 1, []string{`--memory "lots"`}},
+		{"source is target", []string{"standalone", "--source", "a:1", "--target", "a:1", "--topics", "x"}, 1, []string{"onto itself"}},
+		{"no such file", []string{"standalone", "--config", filepath.Join(dir, "none.yaml")}, 1, []string{"--config", "none.yaml", "no such file"}},
+		{"unknown key names the nearest", []string{"config", "validate", "--config", file("near.yaml", "route:\n  tpics: {}\n")}, 1, []string{"near.yaml", "tpics", "topics"}},
+		{"a policy that is not there", with("config validate", "--config", file("policy.yaml", "route: {on: {diverged: recopy, nonsense: halt}}")), 1, []string{`route.on.diverged "recopy"`, `route.on.nonsense "halt"`}},
+		{"valid", with("config validate"), 0, nil},
+		{"busy port", with("standalone", "--listen", busy.Addr().String(), "--state", filepath.Join(dir, "s1")), 1, []string{`server.listen (--listen) "` + busy.Addr().String() + `"`, "address already in use"}},
+		{"state that is a file", with("standalone", "--listen", "127.0.0.1:0", "--state", file("taken", "x")), 1, []string{"offsets.dir (--state)", "taken"}},
+		{"no mirror to ask", []string{"status", "--api", "127.0.0.1:1"}, 1, []string{"http://127.0.0.1:1", "refused"}},
+		{"an address that is none", []string{"topics", "list", "--api", "ftp://x"}, 1, []string{`--api "ftp://x"`}},
+		{"wait that times out", []string{"wait", "--topic", "t", "--api", "127.0.0.1:1", "--timeout", "10ms"}, 1, []string{"timed out"}},
+		{"wait for less than nothing", []string{"wait", "--lag", "-1"}, 1, []string{"--lag"}},
+		{"since what", []string{"events", "--since", "noon"}, 1, []string{`--since "noon"`}},
+		{"verify cannot reach", with("verify", "--timeout", "1s", "--state", filepath.Join(dir, "s2"), "--from", "checkpoint", "--source", file("x", "")+":1"), 2, nil},
+		{"verify wrong values", with("verify", "--from", "middle", "--sample", "2", "--timeout", "0s"), 1, []string{`--from "middle"`, `--sample "2"`, `--timeout "0s"`}},
+		{"demo wrong values", []string{"demo", "--rate", "0", "--for", "-1s", "--listen", "x"}, 1, []string{"--rate", "--for", "server.listen"}},
+		{"demo on real brokers", []string{"demo", "--kafka"}, 1, []string{"--kafka"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := command(t.Context(), row.args...)
+			require.Equal(t, row.code, code, "stdout: %s\nstderr: %s", stdout, stderr)
+			for _, text := range row.has {
+				require.Contains(t, stderr, text)
+			}
+			if row.code == 0 {
+				require.Empty(t, stderr)
+			} else {
+				require.NotEmpty(t, stderr)
+			}
+		})
+	}
+}
+
+func TestPanicIsOwnFault(t *testing.T) {
+	t.Parallel()
+	code := func() (code int) {
+		var errs strings.Builder
+		defer func() { require.Contains(t, errs.String(), "internal fault") }()
+		return run(nil, []string{"status", "--watch", "--api", "127.0.0.1:1"}, nil, &errs) //nolint:staticcheck // a nil context and writer are the fault
+	}()
+	require.Equal(t, exitFault, code)
+}
+
+// TestHelpGolden keeps the names of commands and flags from changing unnoticed. Read the diff after -rewrite.
+func TestHelpGolden(t *testing.T) {
+	t.Parallel()
+	var walk func(cmd *cobra.Command, path ...string)
+	walk = func(cmd *cobra.Command, path ...string) {
+		name := strings.Join(append([]string{"causeway"}, path...), "-") + ".txt"
+		code, stdout, stderr := command(t.Context(), append(path, "--help")...)
+		require.Equal(t, 0, code, stderr)
+		golden := filepath.Join("testdata", "help", name)
+		if *rewrite {
+			require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o750))
+			require.NoError(t, os.WriteFile(golden, []byte(stdout), 0o600))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err, "run with -rewrite and read the diff")
+		require.Equal(t, string(want), stdout)
+		for _, child := range cmd.Commands() {
+			if child.Name() != "completion" && child.Name() != "help" {
+				walk(child, append(append([]string{}, path...), child.Name())...)
+			}
+		}
+	}
+	walk(newRoot(os.Stdout, os.Stderr))
+}

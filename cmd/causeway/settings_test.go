@@ -1,0 +1,134 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/internal/conf"
+)
+
+const fullFile = `
+route:
+  id: 7
+  source: {name: sjc1, bootstrap: [kafka-a:9092], sasl: {mechanism: SCRAM-SHA-512, username: me, password: "hunter2"}, tls: {enabled: true}}
+  target: {name: dca1, bootstrap: [kafka-b:9092]}
+  topics: {include: ["orders", "payments\\..*"], exclude: [secret], rename: "{source}.{topic}", create: false, discover_interval: 10s, partition_mismatch: modulo, mapping: {orders: bestellungen}}
+  start: 24h
+  isolation: read_uncommitted
+  delivery: at-least-once
+  on: {diverged: halt}
+  loops: refuse
+worker:
+  id: w9
+  streams: 2
+  fetchers: 3
+  memory: 512MiB
+  spill: {max_bytes: 0}
+  in_flight: 8MiB
+  ack_window: 32
+  commit_interval: 1s
+  shutdown_timeout: 20s
+offsets: {store: file, dir: /var/lib/causeway}
+server: {listen: ":8080", idle_timeout: 1m}
+log: {level: debug, format: json}
+`
+
+func load(t *testing.T, args ...string) (settings, error) {
+	t.Helper()
+	var f settingFlags
+	cmd := &cobra.Command{}
+	f.all(cmd)
+	require.NoError(t, cmd.ParseFlags(args))
+	return f.load()
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "causeway.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestFileSetsEverything(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, "--config", writeFile(t, fullFile))
+	require.NoError(t, err)
+	require.Equal(t, "@sjc1@dca1@7", s.routeName().String())
+	require.Equal(t, []string{"orders", `payments\..*`}, s.Route.Topics.Include)
+	require.Equal(t, "{source}.{topic}", s.Route.Topics.Rename)
+	require.Equal(t, "modulo", s.Route.Topics.PartitionMismatch)
+	require.False(t, s.Route.Topics.Create)
+	require.Equal(t, 10*time.Second, s.Route.Topics.DiscoverInterval.Duration())
+	require.Equal(t, conf.Bytes(512<<20), s.Worker.Memory)
+	inFlight, err := s.inFlight()
+	require.NoError(t, err)
+	require.Equal(t, int64(8<<20), inFlight)
+	require.Equal(t, "w9", s.worker())
+	require.Len(t, s.Route.On, 8, "what the file does not name keeps its default")
+}
+
+func TestFlagsWinOverFile(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, "--config", writeFile(t, fullFile), "--topics", "a,b{1,2}", "--topics", "c", "--memory", "1GiB", "--start", "latest",
+		"--create-topics=true", "--source", "x:1, y:2", "--commit-interval", "2s", "--listen", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b{1,2}", "c"}, s.Route.Topics.Include)
+	require.Equal(t, conf.Bytes(1<<30), s.Worker.Memory)
+	require.Equal(t, "latest", s.Route.Start)
+	require.True(t, s.Route.Topics.Create)
+	require.Equal(t, []string{"x:1", "y:2"}, s.Route.Source.Bootstrap)
+	require.Equal(t, "me", s.Route.Source.SASL.Username, "brokers from the flag, the rest from the file")
+	require.Equal(t, 2*time.Second, s.Worker.CommitInterval.Duration())
+	require.Equal(t, "read_uncommitted", s.Route.Isolation, "a flag's default does not win over the file")
+}
+
+func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, "--source", "a:1", "--target", "b:1", "--topics", "t")
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:8080", s.Server.Listen)
+	require.Equal(t, "./causeway-state", s.Offsets.Dir)
+	require.Equal(t, "exactly-once", s.Route.Delivery)
+	require.Equal(t, "read_committed", s.Route.Isolation)
+	require.Equal(t, "earliest", s.Route.Start)
+	require.Equal(t, 5*time.Second, s.Worker.CommitInterval.Duration())
+	require.Equal(t, 30*time.Second, s.Worker.ShutdownTimeout.Duration())
+	require.Equal(t, conf.Bytes(256<<20), s.Worker.Memory)
+	require.True(t, s.Route.Topics.Create)
+}
+
+func TestConfigShowMasksSecrets(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"table", "yaml", "json"} {
+		code, stdout, stderr := command(t.Context(), "config", "show", "--config", writeFile(t, fullFile), "-o", form)
+		require.Equal(t, 0, code, stderr)
+		require.Contains(t, stdout, "SCRAM-SHA-512")
+		require.NotContains(t, stdout, "hunter2")
+	}
+}
+
+func TestConfigShowIsAFileAgain(t *testing.T) {
+	t.Parallel()
+	_, shown, _ := command(t.Context(), "config", "show", "--source", "a:1", "--target", "b:1", "--topics", "t")
+	again, err := load(t, "--config", writeFile(t, shown))
+	require.NoError(t, err, shown)
+	want, err := load(t, "--source", "a:1", "--target", "b:1", "--topics", "t")
+	require.NoError(t, err)
+	require.Equal(t, want.Worker, again.Worker)
+	require.Equal(t, want.Route.Topics.Include, again.Route.Topics.Include)
+}
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		"earliest": true, "latest": true, "2026-01-02T03:04:05Z": true, "90m": true,
+		"": false, "0s": false, "-1h": false, "2026-01-02": false, "Earliest": false,
+	} {
+		require.Equal(t, good, validateStart(text) == nil, text)
+	}
+}
