@@ -73,7 +73,8 @@ func (c *compressor) lz4Frame(src []byte) error {
 	if c.lz4 == nil {
 		c.lz4 = new(lz4.Compressor)
 	}
-	out := append(c.out[:0], lz4FrameStart...)
+	c.out = append(c.out[:0], lz4FrameStart...)
+	out := c.out
 	for block := range slices.Chunk(src, lz4FrameBlock) {
 		out = slices.Grow(out, 4+len(block))
 		at := len(out) + 4
@@ -88,6 +89,7 @@ func (c *compressor) lz4Frame(src []byte) error {
 		}
 		out = binary.LittleEndian.AppendUint32(out, size)[:at+n]
 	}
-	c.out = append(out, 0, 0, 0, 0)
+	out = append(out, 0, 0, 0, 0)
+	c.out = out
 	return nil
 }

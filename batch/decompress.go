@@ -134,7 +134,7 @@ const (
 // unlz4 reads a frame straight into dst. The library's reader would copy through blocks of its own and, for format 0, refuse the header checksum, which Kafka's clients got wrong
 // there (KAFKA-3160). Checksums are not looked at: the batch's CRC has covered these bytes.
 func unlz4(dst, src []byte, limit int) ([]byte, error) {
-	flags, blockMax, src, err := lz4Header(src)
+	frame, src, err := lz4Header(src)
 	if err != nil {
 		return nil, err
 	}
@@ -151,12 +151,13 @@ func unlz4(dst, src []byte, limit int) ([]byte, error) {
 		if size > int64(len(src)) {
 			return nil, errLz4
 		}
-		block := lz4Block{stored: word&lz4Stored != 0, linked: flags&lz4Independent == 0, room: min(blockMax, limit-len(dst)), scarce: limit-len(dst) < blockMax}
+		room := limit - len(dst)
+		block := lz4Block{stored: word&lz4Stored != 0, linked: frame.flags&lz4Independent == 0, room: min(frame.blockMax, room), scarce: room < frame.blockMax}
 		if dst, err = unlz4Block(dst, src[:size], block); err != nil {
 			return nil, err
 		}
 		src = src[size:]
-		if flags&lz4BlockSums != 0 {
+		if frame.flags&lz4BlockSums != 0 {
 			if len(src) < 4 {
 				return nil, errLz4
 			}
@@ -165,24 +166,31 @@ func unlz4(dst, src []byte, limit int) ([]byte, error) {
 	}
 }
 
-// lz4Header gives the flags, the largest size of a decompressed block and what follows the header.
-func lz4Header(src []byte) (flags byte, blockMax int, rest []byte, err error) {
+// lz4Frame is what a frame's header says.
+type lz4Frame struct {
+	flags    byte
+	blockMax int // the largest size of a block when decompressed
+}
+
+// lz4Header reads the header and gives what follows it.
+func lz4Header(src []byte) (f lz4Frame, rest []byte, err error) {
 	if len(src) < 7 || binary.LittleEndian.Uint32(src) != lz4Magic {
-		return 0, 0, nil, errLz4
+		return f, nil, errLz4
 	}
-	flags = src[4]
+	f.flags = src[4]
 	size := 7
-	if flags&lz4ContentSize != 0 {
+	if f.flags&lz4ContentSize != 0 {
 		size += 8
 	}
-	if flags&lz4DictionaryID != 0 {
+	if f.flags&lz4DictionaryID != 0 {
 		size += 4
 	}
 	code := src[5] >> 4 & 7
 	if code < 4 || len(src) < size {
-		return 0, 0, nil, errLz4
+		return f, nil, errLz4
 	}
-	return flags, 1 << (8 + 2*code), src[size:], nil
+	f.blockMax = 1 << (8 + 2*code)
+	return f, src[size:], nil
 }
 
 // lz4Block says how a block is to be read: stored as it is; linked to the output before it; with room for so many bytes, which is scarce when the bound leaves less than a block may have.

@@ -3,8 +3,8 @@ package batch
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"hash/crc32"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,7 +48,7 @@ func TestPatchVectors(t *testing.T) {
 		{65_536, 0xfe7740e6, 0x7c445907, 0x8a66132e},
 		{1_048_576, 0x59726915, 0xf7f5d89f, 0xcccede0c},
 	} {
-		t.Run(fmt.Sprint(row.payload), func(t *testing.T) {
+		t.Run(strconv.Itoa(row.payload), func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, row.power, shiftCRC(0x80000000, row.payload))
 			require.Equal(t, row.after, row.before^shiftCRC(vectorDelta, row.payload))
@@ -89,7 +89,8 @@ func TestPatchProperty(t *testing.T) {
 			p := Producer{ID: rapid.Int64().Draw(t, "id"), Epoch: rapid.Int16().Draw(t, "epoch"), Sequence: rapid.Int32().Draw(t, "sequence")}
 			b.Patch(p)
 			require.NoError(t, b.CheckCRC())
-			require.Equal(t, p, Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), Sequence: b.BaseSequence()})
+			got := Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch(), Sequence: b.BaseSequence()}
+			require.Equal(t, p, got)
 		}
 		require.False(t, b.AppendTime() || b.Transactional() || b.HasDeleteHorizon())
 		require.Equal(t, before.int16(attrsAt)&^0x58, b.int16(attrsAt), "other bits stay")
@@ -116,8 +117,8 @@ func TestPatchHorizon(t *testing.T) {
 	d.header.Attributes = deleteHorizonBit
 	d.header.FirstTimestamp += 777
 	b := d.encode(t)
-	want := read(t, new(Reader), b)
-	require.Equal(t, d.records, want)
+	require.Equal(t, d.records, read(t, new(Reader), b))
+	want := d.records
 	b.Patch(Producer{ID: 1})
 	for i := range want {
 		want[i].Offset -= 10

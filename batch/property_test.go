@@ -42,7 +42,8 @@ func drawRecord(t *rapid.T, offset route.Offset, headers bool) Record {
 }
 
 // drawModern draws a batch of format 2: dense or thinned, of data or a marker.
-func drawModern(t *rapid.T, tb testing.TB, next route.Offset) drawn {
+func drawModern(tb testing.TB, t *rapid.T, next route.Offset) drawn {
+	tb.Helper()
 	d := dumb{codec: rapid.SampledFrom(codecs()).Draw(t, "codec")}
 	d.header.FirstOffset, d.header.FirstTimestamp = int64(next), rapid.Int64Range(-1, 1<<42).Draw(t, "base")
 	d.header.Attributes = int16(rapid.SampledFrom([]int{0, 0, appendTimeBit, transactionalBit, deleteHorizonBit, controlBit | transactionalBit}).Draw(t, "bits"))
@@ -65,7 +66,8 @@ func drawModern(t *rapid.T, tb testing.TB, next route.Offset) drawn {
 }
 
 // drawLegacy draws an entry of a message set, alone or with others in it.
-func drawLegacy(t *rapid.T, tb testing.TB, next route.Offset) drawn {
+func drawLegacy(tb testing.TB, t *rapid.T, next route.Offset) drawn {
+	tb.Helper()
 	magic := int8(rapid.IntRange(0, 1).Draw(t, "magic"))
 	codec := rapid.SampledFrom([]Codec{None, Gzip, Snappy, Lz4}).Draw(t, "codec")
 	count := 1
@@ -95,8 +97,8 @@ func TestReaderProperty(t *testing.T) {
 	t.Parallel()
 	var reader Reader
 	rapid.Check(t, func(rt *rapid.T) {
-		draw := rapid.SampledFrom([]func(*rapid.T, testing.TB, route.Offset) drawn{drawModern, drawLegacy}).Draw(rt, "format")
-		d := draw(rt, t, route.Offset(rapid.Int64Range(0, 1<<40).Draw(rt, "offset")))
+		draw := rapid.SampledFrom([]func(testing.TB, *rapid.T, route.Offset) drawn{drawModern, drawLegacy}).Draw(rt, "format")
+		d := draw(t, rt, route.Offset(rapid.Int64Range(0, 1<<40).Draw(rt, "offset")))
 		if d.batch.Control() {
 			return
 		}
@@ -134,8 +136,8 @@ func TestRewriteProperty(t *testing.T) {
 			o.Codec = &codec
 		}
 		for range rapid.IntRange(1, 6).Draw(rt, "batches") {
-			draw := rapid.SampledFrom([]func(*rapid.T, testing.TB, route.Offset) drawn{drawModern, drawModern, drawLegacy}).Draw(rt, "format")
-			d := draw(rt, t, next)
+			draw := rapid.SampledFrom([]func(testing.TB, *rapid.T, route.Offset) drawn{drawModern, drawModern, drawLegacy}).Draw(rt, "format")
+			d := draw(t, rt, next)
 			in, next = append(in, d.batch), d.batch.NextOffset()
 			want = append(want, dumbRewrite(d, o)...)
 		}

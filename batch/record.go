@@ -95,7 +95,8 @@ func (r *Record) decodeBody(body []byte, headers []Header) (wrong string) {
 		if value, i = sized(body, i); i < 0 {
 			return "header value"
 		}
-		headers = append(headers, Header{Key: unsafe.String(unsafe.SliceData(key), len(key)), Value: value})
+		name := unsafe.String(unsafe.SliceData(key), len(key)) //nolint:gosec // a string a header would be an allocation a header; Header says how long it lives
+		headers = append(headers, Header{Key: name, Value: value})
 	}
 	r.Headers = headers
 	if i != len(body) {

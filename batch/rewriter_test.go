@@ -34,7 +34,7 @@ func TestRewriteFields(t *testing.T) {
 			b := pieces[0].Batch
 			require.NoError(t, b.Check())
 			require.NoError(t, b.CheckCRC())
-			require.Equal(t, cap(b), len(b))
+			require.Len(t, b, cap(b))
 			got := headerOf(b)
 			require.Equal(t, goldenBatch{
 				Magic: 2, LastOffset: 2, MaxTimestamp: 2000, Codec: codec.String(), ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, LeaderEpoch: -1, CRC: b.CRC(),
