@@ -81,17 +81,14 @@ func (c *Client) Close() {
 	}
 }
 
-// Dial makes a connection of the caller's own to a broker. The caller closes it. An error is a *LinkError unless ctx ended.
+// Dial makes a connection of the caller's own to a broker. The caller closes it. Nothing holds a
+// caller back who dials a dead broker again and again.
 func (c *Client) Dial(ctx context.Context, broker int32) (*Conn, error) {
 	b, err := c.find(ctx, broker)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.dial(ctx, broker, b.Addr, c.cfg.DialTimeout)
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
+	return c.dial(ctx, broker, b.Addr, c.cfg.DialTimeout)
 }
 
 // Request asks one broker over the client's control connection to it, in the newest version that both speak. Broker -1 asks any: another

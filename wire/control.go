@@ -66,7 +66,9 @@ func (c *Client) control(ctx context.Context, b Broker, timeout time.Duration) (
 		ctl.wait.Reset()
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case !errors.Is(err, ErrClosed):
+	case errors.Is(err, ErrClosed):
+		return nil, &LinkError{Op: "open connection", Broker: b.ID, Addr: b.Addr, Err: ErrClosed}
+	default:
 		ctl.last, ctl.until = err, time.Now().Add(ctl.wait.Next())
 		c.log.Debug("broker not reached", "broker", b.ID, "addr", b.Addr, "err", err, "failures", ctl.wait.Failures())
 	}

@@ -60,7 +60,9 @@ func dialBroker(t testing.TB, c *Client, broker int32) *Conn {
 	return conn
 }
 
-func newPool(budget int64) *slab.Pool { return slab.NewPool(slab.NewBudget(budget), budget).Poison() }
+func newPool(budget int64) *slab.Pool { return newPoolUnpoisoned(budget).Poison() }
+
+func newPoolUnpoisoned(budget int64) *slab.Pool { return slab.NewPool(slab.NewBudget(budget), budget) }
 
 // someBatch is a batch of n records with values of size bytes.
 func someBatch(n, size int) []byte {

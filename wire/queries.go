@@ -55,6 +55,7 @@ func (c *Client) listOffsets(ctx context.Context, broker int32, parts []route.Pa
 		return nil, kerr.LeaderNotAvailable
 	}
 	req := kmsg.NewPtrListOffsetsRequest()
+	req.TimeoutMillis = clampMillis(c.cfg.RequestTimeout) // where the answer is in tiered storage
 	if committed {
 		req.IsolationLevel = 1
 	}

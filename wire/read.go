@@ -33,13 +33,16 @@ func (c *Conn) read() {
 // readAnswer reads one answer and gives it to the oldest request. It always reads, also when nothing is expected, so that a link that
 // ends is noticed at once and not by the next request.
 func (c *Conn) readAnswer() (op string, err error) {
-	var h [8]byte
-	if _, err = io.ReadFull(c.in, h[:]); err != nil {
+	h, err := c.in.Peek(8)
+	if err != nil {
 		return c.await(), lateness(err)
 	}
-	size := int64(binary.BigEndian.Uint32(h[:]))
+	size, corr := int64(binary.BigEndian.Uint32(h)), int32(binary.BigEndian.Uint32(h[4:]))
+	if _, err = c.in.Discard(8); err != nil {
+		return c.await(), err
+	}
 	w := c.oldest()
-	switch corr := int32(binary.BigEndian.Uint32(h[4:])); {
+	switch {
 	case size < 4 || size > int64(c.cfg.MaxFrameBytes):
 		return "read answer", &FrameError{"size of the answer is out of bounds (is the peer a Kafka broker, and TLS set as there?)", size}
 	case w == nil:
@@ -47,14 +50,13 @@ func (c *Conn) readAnswer() (op string, err error) {
 	case w.corr != corr:
 		return "read answer", &FrameError{fmt.Sprintf("answer out of order, expected correlation id %d, got", w.corr), int64(corr)}
 	}
-	op = "read answer to " + kmsg.NameForKey(w.key)
 	body, err := c.readBody(w, int(size-4))
 	if err != nil {
-		return op, lateness(err)
+		return "read answer to " + kmsg.NameForKey(w.key), lateness(err)
 	}
 	if body != nil {
 		if err = decode(w, body); err != nil {
-			return op, err
+			return "read answer to " + kmsg.NameForKey(w.key), err
 		}
 		c.throttle(w.resp)
 	}
