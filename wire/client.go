@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -175,7 +176,7 @@ func (c *Client) candidates() []Broker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn++
-	var live, idle, out []Broker
+	var live, idle []Broker
 	seen := make(map[string]bool)
 	sort := func(b Broker) {
 		if seen[b.Addr] {
@@ -194,12 +195,12 @@ func (c *Client) candidates() []Broker {
 	for i := range c.order {
 		sort(c.brokers[c.order[(i+c.turn)%len(c.order)]])
 	}
-	out = append(live[:min(len(live), triesPerKind)], idle[:min(len(idle), triesPerKind)]...)
+	out := slices.Concat(live[:min(len(live), triesPerKind)], idle[:min(len(idle), triesPerKind)])
 	live, idle = nil, nil
 	for i := range c.cluster.Bootstrap {
 		sort(Broker{ID: -1, Addr: c.cluster.Bootstrap[(i+c.turn)%len(c.cluster.Bootstrap)]})
 	}
-	return append(append(out, live...), idle...)
+	return slices.Concat(out, live, idle)
 }
 
 // learn takes over the brokers of a Metadata answer, and closes control connections to addresses that are no more.

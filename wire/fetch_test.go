@@ -18,7 +18,7 @@ func TestFetchVersionFollowsIDsAndSession(t *testing.T) {
 	go p.serve(func(r kmsg.Response) { r.(*kmsg.FetchResponse).SessionID = next.Load() })
 	pool := newPool(1 << 20)
 	id := [16]byte{1}
-	fetch := func(session, epoch int32, opens int32, topics ...[16]byte) int16 {
+	fetch := func(session, epoch, opens int32, topics ...[16]byte) int16 {
 		next.Store(opens)
 		req := kmsg.NewPtrFetchRequest()
 		req.SessionID, req.SessionEpoch = session, epoch

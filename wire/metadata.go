@@ -29,7 +29,7 @@ func (c *Client) metadata(ctx context.Context, topics []string) (*Metadata, erro
 	}
 	for _, name := range topics {
 		t := kmsg.NewMetadataRequestTopic()
-		t.Topic = kmsg.StringPtr(name)
+		t.Topic = new(name)
 		req.Topics = append(req.Topics, t)
 	}
 	r, err := c.askAny(ctx, req)

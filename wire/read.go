@@ -55,7 +55,7 @@ func (c *Conn) readAnswer() (op string, err error) {
 		return "read answer to " + kmsg.NameForKey(w.key), lateness(err)
 	}
 	if body != nil {
-		if err = decode(w, body); err != nil {
+		if err := decode(w, body); err != nil {
 			return "read answer to " + kmsg.NameForKey(w.key), err
 		}
 		c.throttle(w.resp)
@@ -141,7 +141,7 @@ func (c *Conn) skip(n int, timeout time.Duration) error {
 			return err
 		}
 		n -= k
-		if err = c.nc.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+		if err := c.nc.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func TestRefusedCredentialsAreTyped(t *testing.T) {
 	}{
 		{"wrong password", kmsg.SASLAuthenticate, func(r kmsg.Response) {
 			a := r.(*kmsg.SASLAuthenticateResponse)
-			a.ErrorCode, a.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("go away")
+			a.ErrorCode, a.ErrorMessage = kerr.SaslAuthenticationFailed.Code, new("go away")
 		}, "PLAIN", kerr.SaslAuthenticationFailed, "go away"},
 		{"mechanism not offered", kmsg.SASLHandshake, func(r kmsg.Response) {
 			h := r.(*kmsg.SASLHandshakeResponse)

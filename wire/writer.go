@@ -40,7 +40,8 @@ func (w *writer) request(f *kmsg.RequestFormatter, req kmsg.Request, corr int32)
 // because kmsg copies the batches.
 func (w *writer) produce(p *Produce, version int16, corr int32) (int64, error) {
 	flexible := version >= 9
-	b := append(w.head[:0], 0, 0, 0, 0, 0, keyProduce)
+	b := w.head[:0]
+	b = append(b, 0, 0, 0, 0, 0, keyProduce) // the size follows
 	b = binary.BigEndian.AppendUint16(b, uint16(version))
 	b = binary.BigEndian.AppendUint32(b, uint32(corr))
 	b = appendString(b, w.clientID, false) // never compact

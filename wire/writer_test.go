@@ -22,8 +22,11 @@ func TestProduceFrameEqualsKmsg(t *testing.T) {
 	for name, p := range map[string]*Produce{
 		"one": {Acks: -1, Timeout: time.Second, Batches: []ProduceBatch{{Topic: "t", Partition: 7, Records: []byte("abc")}}},
 		"several topics": {Acks: -1, Timeout: math.MaxInt64, Batches: []ProduceBatch{
-			{Topic: "a", Partition: 1, Records: []byte("1")}, {Topic: "a", Partition: 0, Records: make([]byte, 100_000)},
-			{Topic: long, Partition: 2, Records: make([]byte, 127)}, {Topic: long, Partition: 3, Records: make([]byte, 128)}, {Topic: "a", Partition: 4},
+			{Topic: "a", Partition: 1, Records: []byte("1")},
+			{Topic: "a", Partition: 0, Records: make([]byte, 100_000)},
+			{Topic: long, Partition: 2, Records: make([]byte, 127)},
+			{Topic: long, Partition: 3, Records: make([]byte, 128)},
+			{Topic: "a", Partition: 4},
 		}},
 		"many": many,
 	} {
