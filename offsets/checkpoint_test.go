@@ -30,7 +30,7 @@ func TestCheckpointText(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(example())
 	require.NoError(t, err)
-	require.Equal(t, exampleText, string(text))
+	require.JSONEq(t, exampleText, string(text))
 	var got Checkpoint
 	require.NoError(t, json.Unmarshal(text, &got))
 	require.True(t, got.Equal(example()))

@@ -70,7 +70,7 @@ func (e *ConflictError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrConflict) true.
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+func (*ConflictError) Is(target error) bool { return target == ErrConflict }
 
 // StorageError says that the place where state is kept failed: full, read-only, locked by another process, corrupt. The process can't go on
 // without it and stops cleanly.

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,11 +18,11 @@ type checker struct {
 	env      func(string) (string, bool)
 	expanded map[*yaml.Node]string // nodes that held ${…}, with the text before
 	inside   map[*yaml.Node]bool   // aliases being followed
-	faults   []*Fault
+	faults   []*FaultError
 }
 
 func (c *checker) fault(n *yaml.Node, key, format string, args ...any) {
-	c.faults = append(c.faults, &Fault{Line: n.Line, Key: key, Reason: fmt.Sprintf(format, args...)})
+	c.faults = append(c.faults, &FaultError{Line: n.Line, Key: key, Reason: fmt.Sprintf(format, args...)})
 }
 
 // check compares a node with a type.
@@ -231,9 +232,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 			if inner.Kind() == reflect.Pointer {
 				inner = inner.Elem()
 			}
-			for k, v := range fieldsOf(inner) {
-				known[k] = v
-			}
+			maps.Copy(known, fieldsOf(inner))
 			continue
 		}
 		if name == "" {

@@ -12,15 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Fault is one thing that is wrong in a file.
-type Fault struct {
+// FaultError is one thing that is wrong in a file.
+type FaultError struct {
 	Line   int    // counted from 1
 	Key    string // such as route.source.bootstrap[0]
 	Reason string
 }
 
 // Error is one line.
-func (f *Fault) Error() string {
+func (f *FaultError) Error() string {
 	if f.Key == "" {
 		return fmt.Sprintf("line %d: %s", f.Line, f.Reason)
 	}
@@ -29,7 +29,7 @@ func (f *Fault) Error() string {
 
 // Decode reads one YAML document into a pointer to a struct, over the defaults that it holds: maps are merged, lists replaced, a key without
 // value leaves the default. ${NAME} in a value is replaced by what env knows, $${ stands for ${; a name that env does not know is a fault. All
-// faults (*Fault, by line) come joined, and into is then as it was.
+// faults (*FaultError, by line) come joined, and into is then as it was.
 func Decode(data []byte, into any, env func(string) (string, bool)) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -48,7 +48,7 @@ func Decode(data []byte, into any, env func(string) (string, bool)) error {
 		}
 		return nil
 	}
-	slices.SortStableFunc(c.faults, func(a, b *Fault) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(c.faults, func(a, b *FaultError) int { return cmp.Compare(a.Line, b.Line) })
 	errs := make([]error, len(c.faults))
 	for i, f := range c.faults {
 		errs[i] = f
@@ -69,7 +69,7 @@ func parse(data []byte) (*yaml.Node, error) {
 		return nil, fmt.Errorf("parse configuration: %w", err)
 	}
 	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("parse configuration: %w", cmp.Or(err, error(&Fault{Line: second.Line, Reason: "a second document"})))
+		return nil, fmt.Errorf("parse configuration: %w", cmp.Or(err, error(&FaultError{Line: second.Line, Reason: "a second document"})))
 	}
 	root := document.Content[0]
 	if root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null" {

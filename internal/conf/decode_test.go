@@ -143,7 +143,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	for i, line := range []string{"line 1: memroy", "line 3: source.nam", "line 4: source.bootstrap", "line 5: streams", "line 6: commit_interval", "line 7: environment"} {
 		require.True(t, strings.HasPrefix(lines[i], line), "%q", lines[i])
 	}
-	var fault *Fault
+	var fault *FaultError
 	require.ErrorAs(t, err, &fault)
 	require.Equal(t, "memroy", fault.Key)
 }
@@ -200,8 +200,17 @@ func TestBytes(t *testing.T) {
 		want  Bytes
 		again string
 	}{
-		{"0", 0, "0"}, {"1", 1, "1"}, {"1024", 1024, "1KiB"}, {"64KiB", 64 << 10, "64KiB"}, {"256MiB", 256 << 20, "256MiB"}, {"1 GiB", 1 << 30, "1GiB"},
-		{"2TiB", 2 << 40, "2TiB"}, {"10kB", 10_000, "10000"}, {"10MB", 10_000_000, "10000000"}, {"5B", 5, "5"}, {"1536KiB", 1536 << 10, "1536KiB"},
+		{"0", 0, "0"},
+		{"1", 1, "1"},
+		{"1024", 1024, "1KiB"},
+		{"64KiB", 64 << 10, "64KiB"},
+		{"256MiB", 256 << 20, "256MiB"},
+		{"1 GiB", 1 << 30, "1GiB"},
+		{"2TiB", 2 << 40, "2TiB"},
+		{"10kB", 10_000, "10000"},
+		{"10MB", 10_000_000, "10000000"},
+		{"5B", 5, "5"},
+		{"1536KiB", 1536 << 10, "1536KiB"},
 	}
 	for _, test := range tests {
 		var got Bytes
@@ -251,7 +260,7 @@ func TestSecret(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	for content, want := range map[string]string{"s3": "s3", "s3\n": "s3", "s3\r\n": "s3", " s 3 \n\n": " s 3 \n"} {
+	for content, want := range map[string]string{"s3": "s3", "s3\n": "s3", "s3\r\n": "s3", "s 3 \n\n": "s 3 \n"} {
 		got, err := Secret(write(content))
 		require.NoError(t, err)
 		require.Equal(t, want, got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -89,8 +90,7 @@ func (g Group) stop(ctx context.Context, running []*started, known error) error 
 	ctx, cancel := context.WithTimeout(ctx, g.StopTimeout)
 	defer cancel()
 	var failures []error
-	for i := len(running) - 1; i >= 0; i-- {
-		s := running[i]
+	for i, s := range slices.Backward(running) {
 		s.cancel()
 		select {
 		case <-s.done:

@@ -68,7 +68,7 @@ func childSave(dir string) error {
 		if err := s.Save(ctx, checkpoints); err != nil {
 			return err
 		}
-		fmt.Println(offset) //nolint:forbidigo // the child's only way to talk
+		fmt.Println(offset)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 )
 
 func testSaveSome(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	a, b, c := Checkpoint("a", 0, 10), Checkpoint("b", 1, 10), Checkpoint("c", 2, 10)
 	for _, first := range []offsets.Checkpoint{a, b, c} {
@@ -36,6 +37,7 @@ func testSaveSome(t *testing.T, open Open) {
 }
 
 func testInvalid(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	good, bad := Checkpoint("a", 0, 10), Checkpoint("a", 1, 10)
 	bad.Sequence = -1
@@ -50,6 +52,7 @@ func testInvalid(t *testing.T, open Open) {
 }
 
 func testDurable(t *testing.T, open Open) {
+	t.Helper()
 	s := open()
 	want := []offsets.Checkpoint{Checkpoint("a", 0, 10), Checkpoint("a", 12, 1<<40), Checkpoint("a.b", 0, 0), Checkpoint("b", 1, -1)}
 	want[2].ProducerID, want[2].ProducerEpoch = -1, -1
@@ -81,6 +84,7 @@ func testDurable(t *testing.T, open Open) {
 }
 
 func testRoute(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	mine := offsets.NoRoute()
 	mine.ProducerID = 77
@@ -101,6 +105,7 @@ func testRoute(t *testing.T, open Open) {
 }
 
 func testEvents(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	reader, ok := s.(offsets.EventReader)
 	if !ok {
@@ -120,6 +125,7 @@ func testEvents(t *testing.T, open Open) {
 }
 
 func testContext(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -132,6 +138,7 @@ func testContext(t *testing.T, open Open) {
 }
 
 func testRacingBegin(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	var won atomic.Int32
 	var wg sync.WaitGroup
@@ -149,6 +156,7 @@ func testRacingBegin(t *testing.T, open Open) {
 }
 
 func testRacingSave(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	require.NoError(t, s.Begin(t.Context(), nil, Checkpoint("a", 0, 0)))
 	const savers, saves = 4, 25
@@ -166,6 +174,7 @@ func testRacingSave(t *testing.T, open Open) {
 
 // testModel runs random histories on one partition each against the plainest possible second implementation.
 func testModel(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	var topics atomic.Int32
 	rapid.Check(t, func(t *rapid.T) {

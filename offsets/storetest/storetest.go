@@ -55,9 +55,15 @@ func withEpoch(c offsets.Checkpoint, epoch int16) offsets.Checkpoint {
 	return c
 }
 
+// contextual is what *testing.T and *rapid.T have in common here.
+type contextual interface {
+	require.TestingT
+	Context() context.Context
+}
+
 // load reads one checkpoint, nil if there is none.
-func load(t require.TestingT, s offsets.Store, p route.Partition) *offsets.Checkpoint {
-	found, err := s.Load(context.Background(), []route.Partition{p})
+func load(t contextual, s offsets.Store, p route.Partition) *offsets.Checkpoint {
+	found, err := s.Load(t.Context(), []route.Partition{p})
 	require.NoError(t, err)
 	c, ok := found[p]
 	if !ok {
@@ -67,7 +73,7 @@ func load(t require.TestingT, s offsets.Store, p route.Partition) *offsets.Check
 	return &c
 }
 
-func requireStored(t require.TestingT, s offsets.Store, want offsets.Checkpoint) {
+func requireStored(t contextual, s offsets.Store, want offsets.Checkpoint) {
 	got := load(t, s, want.Partition)
 	require.NotNil(t, got, "nothing is stored of %s", want.Partition)
 	require.True(t, got.Equal(want), "got %+v\nwant %+v", *got, want)
@@ -81,6 +87,7 @@ func opened(t *testing.T, open Open) offsets.Store {
 }
 
 func testAbsent(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	found, err := s.Load(t.Context(), []route.Partition{{Topic: "a"}, {Topic: "b", Partition: 3}})
 	require.NoError(t, err)
@@ -97,6 +104,7 @@ func testAbsent(t *testing.T, open Open) {
 }
 
 func testBegin(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	first := Checkpoint("a", 0, 10)
 	require.NoError(t, s.Begin(t.Context(), nil, first))
@@ -119,6 +127,7 @@ func testBegin(t *testing.T, open Open) {
 }
 
 func testSave(t *testing.T, open Open) {
+	t.Helper()
 	s := opened(t, open)
 	c := Checkpoint("a", 0, 10)
 	require.NoError(t, s.Begin(t.Context(), nil, c))
