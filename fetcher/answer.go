@@ -47,15 +47,15 @@ func (l *loop) answer(ctx context.Context, resp *kmsg.FetchResponse, s *slab.Sla
 func (l *loop) refused(ctx context.Context, code int16) {
 	l.f.metrics.errors.WithLabelValues(codeName(code)).Inc()
 	l.session.renew()
-	switch kerr.ErrorForCode(code) {
-	case kerr.FetchSessionIDNotFound, kerr.InvalidFetchSessionEpoch, kerr.FetchSessionTopicIDError:
+	switch code {
+	case kerr.FetchSessionIDNotFound.Code, kerr.InvalidFetchSessionEpoch.Code, kerr.FetchSessionTopicIDError.Code:
 		// The session was evicted, an answer was lost, or topics got ids: a new session is all that it takes. The broker has done
 		// nothing else, so one that says so again and again must be slowed down.
 		if l.backoff.Failures() == 0 {
 			l.backoff.Next()
 			return
 		}
-	case kerr.UnknownTopicID, kerr.InconsistentTopicID:
+	case kerr.UnknownTopicID.Code, kerr.InconsistentTopicID.Code:
 		// A topic was recreated, and brokers before 3.3 fail the whole fetch for it; metadata tells which one.
 		l.f.router.post(ask{kind: askLost, broker: l.pair.broker})
 	default:
@@ -92,7 +92,7 @@ func (l *loop) partition(s *slot, rp *kmsg.FetchResponseTopicPartition, sl *slab
 	from := s.sent.offset
 	next, err := l.sift(from, rp)
 	if next > from {
-		if !s.m.append(l, s.generation, sl, l.batches, next, x) {
+		if !s.m.append(l, piece{s.generation, sl, l.batches, next, x}) {
 			l.drop(s) // somebody else has taken it; what came is fetched there again
 			return
 		}

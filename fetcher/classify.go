@@ -21,28 +21,28 @@ const (
 
 // classify maps a partition's error code.
 func classify(code int16) (r remedy, class route.FaultClass) {
-	switch kerr.ErrorForCode(code) {
-	case kerr.NotLeaderForPartition, kerr.LeaderNotAvailable, kerr.ReplicaNotAvailable:
+	switch code {
+	case kerr.NotLeaderForPartition.Code, kerr.LeaderNotAvailable.Code, kerr.ReplicaNotAvailable.Code:
 		return reroute, route.Moved // an election or a reassignment: metadata knows soon
-	case kerr.FencedLeaderEpoch:
+	case kerr.FencedLeaderEpoch.Code:
 		return reroute, route.Moved // our metadata is older than the broker's
-	case kerr.UnknownLeaderEpoch:
+	case kerr.UnknownLeaderEpoch.Code:
 		return reroute, route.Moved // the broker's metadata is older than ours; it catches up
-	case kerr.OffsetNotAvailable:
+	case kerr.OffsetNotAvailable.Code:
 		return reroute, route.Moved // a new leader does not know its high watermark yet
-	case kerr.KafkaStorageError:
+	case kerr.KafkaStorageError.Code:
 		return reroute, route.Moved // the broker's disk failed: another replica takes over
-	case kerr.UnknownTopicOrPartition, kerr.UnknownTopicID:
+	case kerr.UnknownTopicOrPartition.Code, kerr.UnknownTopicID.Code:
 		return reroute, route.SourceChanged // mostly a broker that has just started and has no metadata yet; the router tells when it lasts
-	case kerr.InconsistentTopicID:
+	case kerr.InconsistentTopicID.Code:
 		return renew, route.SourceChanged // the topic was recreated, or the broker's session holds an older id; the router tells which
-	case kerr.OffsetOutOfRange:
+	case kerr.OffsetOutOfRange.Code:
 		return measure, route.SourceChanged // expired by retention, truncated, or asked of a replica that lags
-	case kerr.CorruptMessage, kerr.InvalidRecord:
+	case kerr.CorruptMessage.Code, kerr.InvalidRecord.Code:
 		return suspect, route.Corrupt // the broker's own check failed: its disk, or bytes lost on the way to its memory
-	case kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed:
+	case kerr.TopicAuthorizationFailed.Code, kerr.ClusterAuthorizationFailed.Code:
 		return tellLane, route.Refused // no right to read: an operator must grant it
-	case kerr.UnsupportedCompressionType:
+	case kerr.UnsupportedCompressionType.Code:
 		return tellLane, route.Refused // zstd for a Fetch version below 10: it stays so until the broker is upgraded
 	default:
 		return reroute, route.Busy // UNKNOWN_SERVER_ERROR, throttling, codes of the future: nothing is lost by asking again later

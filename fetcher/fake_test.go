@@ -163,6 +163,7 @@ type rig struct {
 	t      testing.TB
 	kc     *kfake.Cluster
 	f      *Fetchers
+	cl     *kgo.Client // of produce
 	budget *slab.Budget
 	lanes  []*fakeLane
 	stop   context.CancelFunc
@@ -250,11 +251,14 @@ func newKgo(t testing.TB, addrs []string, opts ...kgo.Opt) *kgo.Client {
 }
 
 // produce writes n numbered records, one batch each.
-func produce(t testing.TB, cl *kgo.Client, topic string, partition int32, from, n int) {
-	t.Helper()
+func (r *rig) produce(topic string, partition int32, from, n int) {
+	r.t.Helper()
+	if r.cl == nil {
+		r.cl = r.client()
+	}
 	for i := from; i < from+n; i++ {
 		rec := &kgo.Record{Topic: topic, Partition: partition, Value: []byte(value(i))}
-		require.NoError(t, cl.ProduceSync(context.Background(), rec).FirstErr())
+		require.NoError(r.t, r.cl.ProduceSync(context.Background(), rec).FirstErr())
 	}
 }
 

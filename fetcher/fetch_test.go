@@ -31,9 +31,8 @@ func TestEveryRecordInOrder(t *testing.T) {
 			t.Parallel()
 			kc := newKfake(t, append(row.opts, kfake.NumBrokers(3), kfake.SeedTopics(4, "a", "b"))...)
 			r := newRig(t, kc, fast(), 64<<20)
-			cl := r.client()
 			const n = 40
-			produce(t, cl, "a", 0, 0, n) // some before, some while it is fetched
+			r.produce("a", 0, 0, n) // some before, some while it is fetched
 			for _, topic := range []string{"a", "b"} {
 				for p := range int32(4) {
 					r.add(topic, p, newLane(0))
@@ -45,7 +44,7 @@ func TestEveryRecordInOrder(t *testing.T) {
 					topic, p = "b", int32(i-4)
 				}
 				if i > 0 {
-					produce(t, cl, topic, p, 0, n)
+					r.produce(topic, p, 0, n)
 				}
 				l.requireValues(t, values(0, n))
 			}
@@ -58,11 +57,10 @@ func TestFollowsItsLeader(t *testing.T) {
 	t.Parallel()
 	kc := newKfake(t, kfake.NumBrokers(3), kfake.SeedTopics(1, "a"))
 	r := newRig(t, kc, fast(), 64<<20)
-	cl := r.client()
 	l := r.add("a", 0, newLane(0))
 	for i := range 6 {
 		require.NoError(t, kc.MoveTopicPartition("a", 0, int32(i%3)))
-		produce(t, cl, "a", 0, 10*i, 10)
+		r.produce("a", 0, 10*i, 10)
 		l.requireValues(t, values(0, 10*(i+1)))
 	}
 }
@@ -97,10 +95,9 @@ func TestErrorsThatPass(t *testing.T) {
 			t.Parallel()
 			kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "a"))
 			r := newRig(t, kc, fast(), 64<<20)
-			cl := r.client()
 			a, b := r.add("a", 0, newLane(0)), r.add("a", 1, newLane(0))
-			produce(t, cl, "a", 0, 0, 5)
-			produce(t, cl, "a", 1, 0, 5)
+			r.produce("a", 0, 0, 5)
+			r.produce("a", 1, 0, 5)
 			a.requireValues(t, values(0, 5))
 			fault := kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: row.err, TopLevel: row.topLevel, Count: row.count}
 			if !row.topLevel {
@@ -108,8 +105,8 @@ func TestErrorsThatPass(t *testing.T) {
 			}
 			h := kc.Fault(fault)
 			eventually(t, func() bool { return h.Hits() >= row.count }, "the fault is met")
-			produce(t, cl, "a", 0, 5, 20)
-			produce(t, cl, "a", 1, 5, 20)
+			r.produce("a", 0, 5, 20)
+			r.produce("a", 1, 5, 20)
 			a.requireValues(t, values(0, 25))
 			b.requireValues(t, values(0, 25))
 			require.Nil(t, a.fault())
@@ -123,8 +120,7 @@ func TestOutOfRangeTellsTheLogsEnds(t *testing.T) {
 	t.Parallel()
 	kc := newKfake(t, kfake.NumBrokers(2), kfake.SeedTopics(2, "a"))
 	r := newRig(t, kc, fast(), 64<<20)
-	cl := r.client()
-	produce(t, cl, "a", 0, 0, 10)
+	r.produce("a", 0, 0, 10)
 	require.NoError(t, kc.DeleteRecords("a", 0, 4))
 	expired, beyond := r.add("a", 0, newLane(1)), r.add("a", 1, newLane(77))
 	for _, l := range []*fakeLane{expired, beyond} {
@@ -145,7 +141,7 @@ func TestRefusedUntilWoken(t *testing.T) {
 	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
 	h := kc.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "a", Err: kerr.TopicAuthorizationFailed, Count: -1})
 	r := newRig(t, kc, fast(), 64<<20)
-	produce(t, r.client(), "a", 0, 0, 3)
+	r.produce("a", 0, 0, 3)
 	l := r.add("a", 0, newLane(0))
 	eventually(t, func() bool { return l.fault() != nil }, "the lane is told")
 	require.Equal(t, route.Refused, l.fault().Class)
@@ -163,7 +159,7 @@ func TestGoneOnlyWhenItLasts(t *testing.T) {
 	cfg := fast()
 	r := newRig(t, kc, cfg, 64<<20)
 	l := r.add("a", 0, newLane(0))
-	produce(t, r.client(), "a", 0, 0, 3)
+	r.produce("a", 0, 0, 3)
 	l.requireValues(t, values(0, 3))
 
 	began := time.Now()
@@ -175,8 +171,9 @@ func TestGoneOnlyWhenItLasts(t *testing.T) {
 
 	// It comes back as another topic: whoever wakes the lane has decided for that.
 	require.NoError(t, kc.CreateTopic("a", 1, nil))
+	r.cl = nil // it knows the old topic
 	l.with(func() { l.position, l.generation, l.values = 0, 2, nil })
-	produce(t, r.client(), "a", 0, 100, 3)
+	r.produce("a", 0, 100, 3)
 	r.wake("a", 0)
 	l.requireValues(t, values(100, 3))
 }
@@ -186,11 +183,12 @@ func TestRecreatedTopicIsNotReadOn(t *testing.T) {
 	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
 	r := newRig(t, kc, fast(), 64<<20)
 	l := r.add("a", 0, newLane(0))
-	produce(t, r.client(), "a", 0, 0, 3)
+	r.produce("a", 0, 0, 3)
 	l.requireValues(t, values(0, 3))
 	require.NoError(t, kc.DeleteTopic("a"))
 	require.NoError(t, kc.CreateTopic("a", 1, nil))
-	produce(t, r.client(), "a", 0, 100, 10)
+	r.cl = nil // it knows the old topic
+	r.produce("a", 0, 100, 10)
 	eventually(t, func() bool { return l.fault() != nil }, "the lane is told")
 	require.Equal(t, "INCONSISTENT_TOPIC_ID", l.fault().Code)
 	require.Equal(t, values(0, 3), l.values)

@@ -2,7 +2,7 @@ package fetcher
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,7 +32,7 @@ func TestRewoundLaneGetsItAgain(t *testing.T) {
 	t.Parallel()
 	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
 	r := newRig(t, kc, fast(), 64<<20)
-	produce(t, r.client(), "a", 0, 0, 10)
+	r.produce("a", 0, 0, 10)
 	l := r.add("a", 0, newLane(0))
 	for generation := range uint32(5) {
 		l.requireValues(t, values(2*int(generation), 10-2*int(generation)))
@@ -49,7 +49,7 @@ func TestRewindTakesACallBackFromTheColdLoop(t *testing.T) {
 	cfg := fast()
 	cfg.ColdWait, cfg.ColdAfter = 8*time.Second, 20*time.Millisecond
 	r := newRig(t, kc, cfg, 64<<20)
-	produce(t, r.client(), "a", 0, 0, 10)
+	r.produce("a", 0, 0, 10)
 	var cold atomic.Bool
 	watchFetches(kc, func(req *kmsg.FetchRequest) {
 		if req.MaxWaitMillis == 8000 {
@@ -75,7 +75,7 @@ func TestWithheldIsNotFetchedUntilWake(t *testing.T) {
 	var fetches atomic.Int32
 	watchFetches(kc, func(*kmsg.FetchRequest) { fetches.Add(1) })
 	r.add("a", 0, l)
-	produce(t, r.client(), "a", 0, 0, 10)
+	r.produce("a", 0, 0, 10)
 	eventually(t, func() bool { n := 0; l.with(func() { n = l.wants }); return n > 0 }, "the lane is asked")
 	require.Never(t, func() bool { return fetches.Load() > 0 }, 300*time.Millisecond, 20*time.Millisecond)
 	l.with(func() { l.room = 1 << 20 })
@@ -83,7 +83,7 @@ func TestWithheldIsNotFetchedUntilWake(t *testing.T) {
 	l.requireValues(t, values(0, 10))
 	l.with(func() { l.room = 0 })
 	r.wake("a", 0)
-	produce(t, r.client(), "a", 0, 10, 10)
+	r.produce("a", 0, 10, 10)
 	l.with(func() { l.room = 1 << 20 })
 	r.wake("a", 0)
 	l.requireValues(t, values(0, 20))
@@ -100,7 +100,7 @@ func TestIdlePartitionsDoNotHoldUpAHotOne(t *testing.T) {
 		r.add("idle", p, newLane(0))
 	}
 	const n = 200
-	produce(t, r.client(), "a", 0, 0, n)
+	r.produce("a", 0, 0, n)
 	l := newLane(0)
 	l.room = 200 // about one batch a fetch
 	var toggles atomic.Int32
@@ -153,7 +153,7 @@ func TestColdSessionListsOnlyWhatChanged(t *testing.T) {
 	eventually(t, func() bool { return empty.Load() > rounds+10 }, "more of them")
 	require.Equal(t, before, wants(), "idle lanes are asked in each round")
 	require.Equal(t, int32(n), listed.Load())
-	produce(t, r.client(), "a", 7, 0, 5)
+	r.produce("a", 7, 0, 5)
 	r.lanes[7].requireValues(t, values(0, 5))
 }
 
@@ -191,7 +191,7 @@ func TestRemoveWaitsForARunningCall(t *testing.T) {
 	t.Parallel()
 	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
 	r := newRig(t, kc, fast(), 64<<20)
-	produce(t, r.client(), "a", 0, 0, 1)
+	r.produce("a", 0, 0, 1)
 	l := newLane(0)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	l.inAppend = func() { close(entered); <-leave }
@@ -261,7 +261,7 @@ func TestBudgetIsKept(t *testing.T) {
 func TestAbortedTransactionsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, committed := range []bool{true, false} {
-		t.Run(fmt.Sprint(committed), func(t *testing.T) {
+		t.Run(strconv.FormatBool(committed), func(t *testing.T) {
 			t.Parallel()
 			kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
 			cfg := fast()
@@ -321,7 +321,7 @@ func TestCorruptBatchIsFetchedOnceMoreThenTold(t *testing.T) {
 			kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.MaxVersions(kversion.V2_3_0()))
 			r := newRig(t, kc, fast(), 64<<20)
 			cl := r.client()
-			produce(t, cl, "a", 0, 0, 3)
+			r.produce("a", 0, 0, 3)
 			raw := rawBatches(t, cl)
 			raw[len(raw)-3] ^= 1 // in the third batch
 			left := row.times
@@ -379,7 +379,7 @@ func TestCompactionGapIsNoFault(t *testing.T) {
 	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.MaxVersions(kversion.V2_3_0()))
 	r := newRig(t, kc, fast(), 64<<20)
 	cl := r.client()
-	produce(t, cl, "a", 0, 0, 3)
+	r.produce("a", 0, 0, 3)
 	raw := rawBatches(t, cl)
 	third := len(raw) / 3
 	gap := append(append([]byte(nil), raw[:third]...), raw[2*third:]...)
@@ -420,14 +420,14 @@ func TestPreferredReplicaIsUsedAndLeftOnError(t *testing.T) {
 	cfg := fast()
 	cfg.Rack = "here"
 	r := newRig(t, kc, cfg, 64<<20)
-	produce(t, r.client(), "a", 0, 0, 5)
+	r.produce("a", 0, 0, 5)
 	l := r.add("a", 0, newLane(0))
 	l.requireValues(t, values(0, 5))
 	require.Equal(t, int32(1), hints.Load())
 	require.Positive(t, fromReplica.Load(), "the replica was never asked")
 	h := kc.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Nodes: []int32{1}, Topic: "a", Err: kerr.OffsetOutOfRange, Count: -1})
 	eventually(t, func() bool { return h.Hits() > 0 }, "the replica refuses")
-	produce(t, r.client(), "a", 0, 5, 5)
+	r.produce("a", 0, 5, 5)
 	l.requireValues(t, values(0, 10))
 	require.Nil(t, l.fault())
 }

@@ -239,21 +239,21 @@ func (l *loop) ask(s *slot) {
 	if s.m == nil {
 		return
 	}
-	offset, generation, maxBytes, ok := s.m.want(l)
+	w, ok := s.m.want(l)
 	if !ok {
 		l.drop(s)
 		return
 	}
-	l.withhold(s, maxBytes <= 0)
+	l.withhold(s, w.maxBytes <= 0)
 	if s.withheld {
 		return
 	}
 	if !l.hot {
-		maxBytes = min(maxBytes, l.f.cfg.ColdBytes)
+		w.maxBytes = min(w.maxBytes, l.f.cfg.ColdBytes)
 	}
 	at := s.m.place.Load()
-	s.generation = generation
-	s.want = entry{offset: offset, maxBytes: maxBytes, epoch: at.epoch, id: at.id}
+	s.generation = w.generation
+	s.want = entry{offset: w.offset, maxBytes: w.maxBytes, epoch: at.epoch, id: at.id}
 	if !s.listed || s.sent != s.want {
 		l.changed = append(l.changed, s)
 	}

@@ -30,12 +30,10 @@ func (f *Fetchers) measure(ctx context.Context, ranges []outOfRange) {
 	for _, r := range ranges {
 		leaders[r.m.p] = r.broker
 	}
-	starts, stables, ends, err := f.extents(ctx, leaders)
+	ends, err := f.listEnds(ctx, leaders)
 	for _, r := range ranges {
-		start, stable, end := starts[r.m.p], stables[r.m.p], ends[r.m.p]
-		failed := errors.Join(err, start.Err, stable.Err, end.Err)
-		x := route.Extent{Start: start.Offset, LastStable: stable.Offset, End: end.Offset}
-		if failed == nil && (r.offset < x.Start || r.offset > x.End) {
+		x, known := ends.of(r.m.p)
+		if err == nil && known && (r.offset < x.Start || r.offset > x.End) {
 			cause := kerr.OffsetOutOfRange
 			if r.m.fail(nil, r.generation, &route.Fault{Class: route.SourceChanged, Code: cause.Message, Err: cause, Extent: x}) != outdated {
 				continue
@@ -47,12 +45,32 @@ func (f *Fetchers) measure(ctx context.Context, ranges []outOfRange) {
 	}
 }
 
-func (f *Fetchers) extents(ctx context.Context, leaders map[route.Partition]int32) (starts, stables, ends map[route.Partition]wire.ListedOffset, err error) {
+// logEnds is what ListOffsets says of some partitions.
+type logEnds struct {
+	starts, stables, ends map[route.Partition]wire.ListedOffset
+}
+
+// of is false if one of the ends is not known.
+func (e *logEnds) of(p route.Partition) (x route.Extent, ok bool) {
+	for _, end := range []struct {
+		listed map[route.Partition]wire.ListedOffset
+		to     *route.Offset
+	}{{e.starts, &x.Start}, {e.stables, &x.LastStable}, {e.ends, &x.End}} {
+		l, there := end.listed[p]
+		if !there || l.Err != nil {
+			return noExtent, false
+		}
+		*end.to = l.Offset
+	}
+	return x, true
+}
+
+func (f *Fetchers) listEnds(ctx context.Context, leaders map[route.Partition]int32) (e logEnds, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.RequestTimeout)
 	defer cancel()
 	var errs [3]error
-	starts, errs[0] = f.deps.Client.ListOffsets(ctx, leaders, earliest, false)
-	ends, errs[1] = f.deps.Client.ListOffsets(ctx, leaders, latest, false)
-	stables, errs[2] = f.deps.Client.ListOffsets(ctx, leaders, latest, true)
-	return starts, stables, ends, errors.Join(errs[:]...)
+	e.starts, errs[0] = f.deps.Client.ListOffsets(ctx, leaders, earliest, false)
+	e.ends, errs[1] = f.deps.Client.ListOffsets(ctx, leaders, latest, false)
+	e.stables, errs[2] = f.deps.Client.ListOffsets(ctx, leaders, latest, true)
+	return e, errors.Join(errs[:]...)
 }

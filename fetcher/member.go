@@ -145,28 +145,44 @@ func (m *member) remove() {
 	}
 }
 
+// wish is what a lane wants.
+type wish struct {
+	offset     route.Offset
+	generation uint32
+	maxBytes   int32
+}
+
 // want asks the lane, if l owns it.
-func (m *member) want(l *loop) (offset route.Offset, generation uint32, maxBytes int32, ok bool) {
+func (m *member) want(l *loop) (w wish, ok bool) {
 	m.call.Lock()
 	defer m.call.Unlock()
 	if m.removed || m.owner.Load() != l {
-		return 0, 0, 0, false
+		return wish{}, false
 	}
-	offset, generation, maxBytes = m.lane.Want()
-	return offset, generation, maxBytes, true
+	w.offset, w.generation, w.maxBytes = m.lane.Want()
+	return w, true
+}
+
+// piece is what came of one partition in one answer.
+type piece struct {
+	generation uint32
+	slab       *slab.Slab
+	batches    []batch.Batch
+	next       route.Offset
+	extent     route.Extent
 }
 
 // append hands over what l fetched, if l still owns the member.
-func (m *member) append(l *loop, generation uint32, s *slab.Slab, batches []batch.Batch, next route.Offset, x route.Extent) bool {
+func (m *member) append(l *loop, p piece) bool {
 	m.call.Lock()
 	defer m.call.Unlock()
 	if m.removed || m.owner.Load() != l {
 		return false
 	}
-	if len(batches) == 0 {
-		s, batches = nil, nil
+	if len(p.batches) == 0 {
+		p.slab, p.batches = nil, nil
 	}
-	m.lane.Append(generation, s, batches, next, x)
+	m.lane.Append(p.generation, p.slab, p.batches, p.next, p.extent)
 	return true
 }
 

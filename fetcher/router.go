@@ -45,6 +45,12 @@ type routing struct {
 	replicaUntil time.Time
 }
 
+// reset begins anew with whatever topic there is now.
+func (r *routing) reset() {
+	r.id, r.replica = route.TopicID{}, -1
+	r.goneSince, r.goneTimes = time.Time{}, 0
+}
+
 // pairKey names a fetcher: a broker and an index.
 type pairKey struct {
 	broker int32
@@ -136,9 +142,8 @@ func (r *router) absorb(ctx context.Context) {
 		case askWoken:
 			if a.m.unpark() {
 				// The owner has decided: whatever is there now is what is wanted.
-				a.m.routing.id = route.TopicID{}
+				a.m.routing.reset()
 				a.m.refusals.Store(0)
-				r.forget(a.m)
 				r.wait(a.m, now)
 			}
 		case askRetry:
@@ -194,11 +199,6 @@ func (r *router) wait(m *member, due time.Time) {
 	}
 	m.routing.waiting, m.routing.due = true, due
 	r.waiting[m] = struct{}{}
-}
-
-func (r *router) forget(m *member) {
-	m.routing.goneSince, m.routing.goneTimes = time.Time{}, 0
-	m.routing.replica = -1
 }
 
 // refused looks a member up again. A replica that refuses is not asked again before the leader names it anew.
