@@ -1,0 +1,91 @@
+package connector_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/connector"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/offsets/bolt"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+// start runs a connector until stop is called; stop waits for its end.
+func start(t *testing.T, src, dst []string, state, rename string, change func(*connector.Config)) (c *connector.Connector, stop func()) {
+	t.Helper()
+	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}})
+	cfg := connector.DefaultConfig()
+	cfg.CommitInterval = 200 * time.Millisecond
+	if change != nil {
+		change(&cfg)
+	}
+	store, err := bolt.Open(state)
+	require.NoError(t, err)
+	hc := handler.DefaultConfig()
+	hc.Rename = rename
+	h, err := handler.New(hc, "src", "dst")
+	require.NoError(t, err)
+	reg := prometheus.NewRegistry()
+	r := route.Route{Source: "src", Target: "dst", ID: "1"}
+	c, err = connector.New(cfg, connector.Deps{
+		Log: log, Registerer: reg, Route: r, Worker: "w1", Store: store, Events: events.NewLog(r, "w1", 100, log, reg), Handler: h,
+		Source: cluster.Config{Name: "src", Bootstrap: src}, Target: cluster.Config{Name: "dst", Bootstrap: dst},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, store.Close())
+	}
+	t.Cleanup(stop)
+	return c, stop
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Logf("%s", b)
+	return len(b), nil
+}
+
+func TestTopicIsCopiedAndResumed(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.Shared(t, kafkatest.Kafka3)
+	state := t.TempDir()
+	k.CreateTopic(t, "copied", 3, nil)
+	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "copied", Records: 20_000, Headers: 2})
+	parts := []route.Partition{{Topic: "copied", Partition: 0}, {Topic: "copied", Partition: 1}, {Topic: "copied", Partition: 2}}
+
+	for round := range 3 {
+		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), state, "{topic}-copy", nil)
+		c.Add(parts...)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		require.Eventually(t, func() bool {
+			_, ok, err := c.WaitCaughtUp(ctx, "copied", 0)
+			return err == nil && ok
+		}, 30*time.Second, 10*time.Millisecond)
+		cancel()
+		s := c.Status()
+		t.Logf("round %d: %+v", round, s)
+		stop()
+		d := kafkatest.Compare(t, k.Bootstrap(), k.Bootstrap(), "copied", "copied-copy")
+		require.True(t, d.Equal(), d.String())
+		kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "copied", First: 20_000 + round*1000, Records: 1000})
+	}
+}
