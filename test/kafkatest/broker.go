@@ -23,6 +23,7 @@ type Broker struct {
 
 	port           int // of the listener that Bootstrap names
 	proxiedPort    int // of the listener behind the proxy
+	securePort     int // of the listener with TLS and SASL, if there is one
 	controllerPort int // KRaft only
 }
 

@@ -26,6 +26,8 @@ type Options struct {
 	// Proxy puts a Proxy before each broker: clients that start from ProxyBootstrap reach every broker through its proxy,
 	// those that start from Bootstrap and the brokers themselves go directly.
 	Proxy bool
+	// Secure adds a listener with TLS and SASL to each broker; see Cluster.Secure.
+	Secure bool
 	// Heap is each broker's maximum heap as Java's -Xmx takes it. Default: 512m.
 	Heap string
 }
@@ -71,8 +73,8 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 	var err error
 	for range startTries {
 		var root string
-		if root, err = os.MkdirTemp("", "causeway-kafka-"); err != nil {
-			return nil, fmt.Errorf("create cluster folder: %w", err)
+		if root, err = newFolder(); err != nil {
+			return nil, err
 		}
 		c := &Cluster{opts: opts, root: root}
 		if err = c.open(ctx); err == nil {
@@ -97,26 +99,35 @@ func (c *Cluster) open(ctx context.Context) error {
 		}
 		c.zk = zk
 	}
+	if c.opts.Secure {
+		if err := c.writeCertificates(); err != nil {
+			return err
+		}
+	}
 	if err := c.layout(); err != nil {
 		return err
 	}
-	return c.each(func(b *Broker) error {
+	err := c.each(func(b *Broker) error {
 		if err := b.format(ctx); err != nil {
 			return err
 		}
 		return b.Start(ctx)
 	})
+	if err != nil || !c.opts.Secure {
+		return err
+	}
+	return c.addUser(ctx)
 }
 
 // layout gives every broker its ports, folder and configuration. A controller's address stands in all configurations, so all
 // ports are found first.
 func (c *Cluster) layout() error {
-	ports, err := freePorts(3 * c.opts.Brokers)
+	ports, err := freePorts(4 * c.opts.Brokers)
 	if err != nil {
 		return err
 	}
 	for i := range c.opts.Brokers {
-		b := &Broker{cluster: c, id: i, port: ports[3*i], proxiedPort: ports[3*i+1], controllerPort: ports[3*i+2]}
+		b := &Broker{cluster: c, id: i, port: ports[4*i], proxiedPort: ports[4*i+1], securePort: ports[4*i+2], controllerPort: ports[4*i+3]}
 		b.process = &process{name: fmt.Sprintf("broker-%d", i), dir: filepath.Join(c.root, fmt.Sprintf("broker-%d", i))}
 		c.brokers = append(c.brokers, b)
 		if c.opts.Proxy {

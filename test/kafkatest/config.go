@@ -81,6 +81,12 @@ func (b *Broker) config() map[string]string {
 		advertised = append(advertised, "PROXIED://"+b.proxy.Addr())
 		protocols = append(protocols, "PROXIED:PLAINTEXT")
 	}
+	if c.opts.Secure {
+		listeners = append(listeners, "SECURE://"+loopback(b.securePort))
+		advertised = append(advertised, "SECURE://"+loopback(b.securePort))
+		protocols = append(protocols, "SECURE:SASL_SSL")
+		maps.Copy(conf, c.secureConfig())
+	}
 	if c.useZooKeeper() {
 		maps.Copy(conf, map[string]string{
 			"broker.id":                       strconv.Itoa(b.id),

@@ -42,14 +42,18 @@ func poll(ctx context.Context, within time.Duration, probe func(context.Context)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	var last error
 	for {
 		err := probe(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil { // an end of time says less than what was the matter before
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (waited: %w)", err, context.Cause(ctx))
+			return fmt.Errorf("%w (waited: %w)", last, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
