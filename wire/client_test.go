@@ -137,6 +137,18 @@ func idempotent(b []byte, id int64, epoch int16, sequence int32) []byte {
 	return sealed(patched.AppendTo(nil))
 }
 
+func TestProducerIDIsAskedForAgainWhileTheBrokerLoads(t *testing.T) {
+	t.Parallel()
+	kc := newCluster(t, kfake.NumBrokers(1))
+	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs()}, quick())
+	kc.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, Err: kerr.CoordinatorLoadInProgress, TopLevel: true, Count: 3})
+	_, _, err := c.InitProducerID(t.Context())
+	require.NoError(t, err)
+	kc.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, Err: kerr.CoordinatorLoadInProgress, TopLevel: true, Count: -1})
+	_, _, err = c.InitProducerID(t.Context())
+	require.ErrorIs(t, err, kerr.CoordinatorLoadInProgress)
+}
+
 func TestListOffsetsFailsPerPartition(t *testing.T) {
 	t.Parallel()
 	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))

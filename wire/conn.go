@@ -28,15 +28,11 @@ type Conn struct {
 	sem   chan struct{} // held by whoever writes
 	out   writer        // guarded by sem
 	corr  int32         // guarded by sem
-	renew func() error  // re-authenticates, nil without a session lifetime; guarded by sem
-	due   time.Time     // when to call renew; guarded by sem
+	login login         // guarded by sem
 
 	mu             sync.Mutex
 	cond           *sync.Cond // a write has returned, a request was answered, or the connection failed
-	head, tail     *waiter    // unanswered requests, oldest first
-	requests       int
-	bytes          int64
-	since          time.Time // when head became the oldest
+	waiting        queue
 	throttledUntil time.Time
 	sessions       map[int32]int16 // fetch session id → version that the session was opened with
 	err            error
@@ -67,6 +63,43 @@ type waiter struct {
 	finished  bool // err, resp and body are final; guarded by Conn.mu
 }
 
+// queue is the unanswered requests, oldest first.
+type queue struct {
+	head, tail *waiter
+	requests   int
+	bytes      int64
+	since      time.Time // when head became the oldest
+}
+
+func (q *queue) push(w *waiter) {
+	q.requests++
+	q.bytes += w.size
+	if q.tail != nil {
+		q.tail.next = w
+	} else {
+		q.head = w
+		q.since = time.Now()
+	}
+	q.tail = w
+}
+
+func (q *queue) pop() {
+	w := q.head
+	q.head, w.next = w.next, nil
+	if q.head == nil {
+		q.tail = nil
+	}
+	q.requests--
+	q.bytes -= w.size
+	q.since = time.Now()
+}
+
+// login is how a connection's session is renewed.
+type login struct {
+	renew func() error // nil without SASL
+	due   time.Time
+}
+
 // newConn starts the goroutine that reads answers. The connection is not negotiated yet.
 func newConn(nc net.Conn, broker int32, addr, clientID string, cfg Config) *Conn {
 	c := &Conn{
@@ -93,17 +126,17 @@ func (c *Conn) MaxVersion(key int16) int16 { return c.versions.max(key) }
 func (c *Conn) OldestWait() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.head == nil {
+	if c.waiting.head == nil {
 		return 0
 	}
-	return max(time.Since(c.since), 1)
+	return max(time.Since(c.waiting.since), 1)
 }
 
 // Unanswered counts requests that have no answer yet, and the bytes of them.
 func (c *Conn) Unanswered() (requests int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.requests, c.bytes
+	return c.waiting.requests, c.waiting.bytes
 }
 
 // Throttled is for how long the broker asked us to send nothing more (KIP-219), counted from now.
@@ -154,23 +187,18 @@ func (c *Conn) push(w *waiter) error {
 	if c.err != nil {
 		return c.err
 	}
-	c.requests++
-	c.bytes += w.size
-	if c.tail != nil {
-		c.tail.next = w
-		c.tail = w
-		return nil
+	c.waiting.push(w)
+	if c.waiting.head == w {
+		_ = c.armLocked() // fails on a closed socket only, which the write will find too: w is queued
 	}
-	c.head, c.tail = w, w
-	c.since = time.Now()
-	return c.armLocked()
+	return nil
 }
 
 // pop removes the oldest request once its write has returned: before that, its memory must not go back to its owner.
 func (c *Conn) pop() *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.head
+	w := c.waiting.head
 	if w == nil {
 		return nil
 	}
@@ -186,14 +214,7 @@ func (c *Conn) pop() *waiter {
 	if graced {
 		_ = c.nc.SetWriteDeadline(time.Time{})
 	}
-	c.head = w.next
-	if c.head == nil {
-		c.tail = nil
-	}
-	w.next = nil
-	c.requests--
-	c.bytes -= w.size
-	c.since = time.Now()
+	c.waiting.pop()
 	c.cond.Broadcast()
 	return w
 }
@@ -201,14 +222,14 @@ func (c *Conn) pop() *waiter {
 // armLocked sets the moment at which the oldest request's answer is late. The same moment ends a write that the broker does not read: each
 // unanswered request is the oldest at some time.
 func (c *Conn) armLocked() error {
-	if c.head == nil {
+	if c.waiting.head == nil {
 		return c.nc.SetReadDeadline(time.Time{})
 	}
 	from := time.Now()
 	if c.throttledUntil.After(from) {
 		from = c.throttledUntil // the broker does not read before then (KIP-219)
 	}
-	return c.nc.SetReadDeadline(from.Add(c.head.timeout))
+	return c.nc.SetReadDeadline(from.Add(c.waiting.head.timeout))
 }
 
 // arm is armLocked for the reader, after it has told a request's owner.

@@ -28,9 +28,11 @@ type control struct {
 func newControl(cfg Config) *control {
 	return &control{
 		turn: make(chan struct{}, 1),
-		wait: backoff.New(cfg.RedialBackoff, cfg.RedialLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))),
+		wait: backoff.New(cfg.RedialBackoff, cfg.RedialLimit, newRand()),
 	}
 }
+
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 
 // control gives the connection to a broker, dialled if there is none.
 func (c *Client) control(ctx context.Context, b Broker, timeout time.Duration) (*Conn, error) {

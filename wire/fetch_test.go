@@ -139,7 +139,7 @@ func TestReservationIsTakenOver(t *testing.T) {
 				_, _ = p.Write(whole()[:9])
 				for taken := false; !taken; {
 					c.mu.Lock()
-					taken = c.head != nil && c.head.taken
+					taken = c.waiting.head != nil && c.waiting.head.taken
 					c.mu.Unlock()
 				}
 				cancel()

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/causeway-mirror/causeway/internal/backoff"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -150,18 +152,28 @@ func (c *Client) DescribeProducers(ctx context.Context, broker int32, parts []ro
 	return out, nil
 }
 
-// InitProducerID takes a new producer id, without transactions, from any broker.
+// InitProducerID takes a new producer id, without transactions, from any broker. A broker that has to get a block of ids first says that
+// it is loading; it is asked again a few times.
 func (c *Client) InitProducerID(ctx context.Context) (id int64, epoch int16, err error) {
-	req := kmsg.NewPtrInitProducerIDRequest()
-	req.TransactionTimeoutMillis = math.MaxInt32 // means nothing without a transactional id, but must be valid
-	resp, err := request[*kmsg.InitProducerIDResponse](ctx, c, -1, req)
-	if err != nil {
-		return 0, 0, err
+	const tries = 6
+	wait := backoff.New(c.cfg.RedialBackoff, c.cfg.RedialLimit, newRand())
+	for {
+		req := kmsg.NewPtrInitProducerIDRequest()
+		req.TransactionTimeoutMillis = math.MaxInt32 // means nothing without a transactional id, but must be valid
+		resp, err := request[*kmsg.InitProducerIDResponse](ctx, c, -1, req)
+		if err != nil {
+			return 0, 0, err
+		}
+		if err = kerr.ErrorForCode(resp.ErrorCode); err == nil {
+			return resp.ProducerID, resp.ProducerEpoch, nil
+		}
+		if !errors.Is(err, kerr.CoordinatorLoadInProgress) || wait.Failures() == tries {
+			return 0, 0, fmt.Errorf("take producer id: %w", err)
+		}
+		if err = wait.Wait(ctx); err != nil {
+			return 0, 0, err
+		}
 	}
-	if err = kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return 0, 0, fmt.Errorf("take producer id: %w", err)
-	}
-	return resp.ProducerID, resp.ProducerEpoch, nil
 }
 
 // request is Request with the answer's type.

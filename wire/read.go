@@ -75,7 +75,7 @@ func (c *Conn) await() string {
 func (c *Conn) oldest() *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.head
+	return c.waiting.head
 }
 
 // readBody reads the rest of an answer: a Fetch's into a slab of its own, a Produce's into scratch memory since nothing in it stays. The

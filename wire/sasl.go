@@ -28,7 +28,7 @@ func (c *Client) authenticate(ctx context.Context, conn *Conn) error {
 		return err
 	}
 	later := context.WithoutCancel(ctx) // the connection outlives the caller's context
-	conn.renew = func() error {
+	conn.login.renew = func() error {
 		if err := conn.drainLocked(); err != nil { // nothing may stand between handshake and authentication
 			return err
 		}
@@ -83,7 +83,7 @@ func (c *Conn) loginLocked(ctx context.Context, m sasl.Mechanism) error {
 			return refused(errExchange, nil)
 		}
 	}
-	c.due = dueIn(started, lifetime)
+	c.login.due = dueIn(started, lifetime)
 	return nil
 }
 

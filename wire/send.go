@@ -147,10 +147,10 @@ func (c *Conn) readyLocked(cancel <-chan struct{}) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	if c.renew == nil || time.Now().Before(c.due) {
+	if c.login.renew == nil || time.Now().Before(c.login.due) {
 		return nil
 	}
-	if err := c.renew(); err != nil {
+	if err := c.login.renew(); err != nil {
 		c.fail("re-authenticate", err)
 		return c.Err()
 	}
@@ -174,7 +174,7 @@ func (c *Conn) pause(d time.Duration, cancel <-chan struct{}) error {
 func (c *Conn) drainLocked() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.head != nil && c.err == nil {
+	for c.waiting.head != nil && c.err == nil {
 		c.cond.Wait()
 	}
 	return c.err
