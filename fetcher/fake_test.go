@@ -158,10 +158,10 @@ func (l *fakeLane) fault() (f *route.Fault) {
 	return f
 }
 
-// rig is fetchers on a kfake cluster.
+// rig is fetchers on a cluster.
 type rig struct {
 	t      testing.TB
-	kc     *kfake.Cluster
+	addrs  []string
 	f      *Fetchers
 	cl     *kgo.Client // of produce
 	budget *slab.Budget
@@ -188,14 +188,12 @@ func newKfake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 
 func newRig(t testing.TB, kc *kfake.Cluster, cfg Config, budgetBytes int64) *rig {
 	t.Helper()
-	r := &rig{t: t, kc: kc}
-	r.start(kc.ListenAddrs(), cfg, budgetBytes)
-	return r
+	return newRigAt(t, kc.ListenAddrs(), cfg, budgetBytes)
 }
 
-func (r *rig) start(addrs []string, cfg Config, budgetBytes int64) {
-	t := r.t
+func newRigAt(t testing.TB, addrs []string, cfg Config, budgetBytes int64) *rig {
 	t.Helper()
+	r := &rig{t: t, addrs: addrs}
 	require.NoError(t, cfg.Validate())
 	wcfg := wire.DefaultConfig()
 	wcfg.RedialBackoff, wcfg.RedialLimit = 10*time.Millisecond, 100*time.Millisecond
@@ -225,6 +223,7 @@ func (r *rig) start(addrs []string, cfg Config, budgetBytes int64) {
 		}
 		require.Zero(t, r.budget.Used(), "budget not given back")
 	})
+	return r
 }
 
 func (r *rig) add(topic string, partition int32, l *fakeLane) *fakeLane {
@@ -239,7 +238,7 @@ func (r *rig) wake(topic string, partition int32) {
 
 func (r *rig) client(opts ...kgo.Opt) *kgo.Client {
 	r.t.Helper()
-	return newKgo(r.t, r.kc.ListenAddrs(), opts...)
+	return newKgo(r.t, r.addrs, opts...)
 }
 
 func newKgo(t testing.TB, addrs []string, opts ...kgo.Opt) *kgo.Client {
