@@ -38,7 +38,8 @@ func (c *compressor) compress(codec Codec, src []byte) ([]byte, error) {
 		err = c.lz4Frame(src)
 	case Zstd:
 		if c.zstd == nil {
-			if c.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true)); err != nil {
+			// No checksum: the batch has one.
+			if c.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false)); err != nil {
 				return nil, err
 			}
 		}

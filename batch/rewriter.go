@@ -24,7 +24,7 @@ const (
 // Options says what a rewrite is to do.
 type Options struct {
 	From       route.Offset                   // From is where to begin: records below it are left out, without asking Map.
-	Codec      *Codec                         // Codec of the output; nil keeps that of the first input batch.
+	Codec      *Codec                         // Codec of the output; nil keeps that of the first input batch that has records.
 	MaxBytes   int                            // MaxBytes bounds an output batch, in bytes on the wire; 0 is no bound.
 	AppendTime bool                           // AppendTime gives the records of a batch with append time that time, so that the target's readers see what the source's see.
 	Map        func(*Record) (Verdict, error) // Map decides on each record and may change it, but not its offset; nil keeps all.
@@ -68,25 +68,22 @@ type mark struct {
 func (w *Rewriter) Rewrite(in []Batch, o Options) (pieces []Piece, err error) {
 	w.release()
 	w.reader.MaxDecoded = w.MaxDecoded
-	codec := None
-	for i, b := range in {
+	for _, b := range in {
 		if err := w.reader.Reset(b); err != nil {
 			return nil, err
 		}
-		if i == 0 {
-			codec = b.Codec()
-			if o.Codec != nil {
-				codec = *o.Codec
-			}
+		if b.Control() || b.Records() == 0 {
+			continue // they are never compressed, so they have no say in the codec either
 		}
-		if b.Control() {
-			continue
+		if o.Codec == nil {
+			codec := b.Codec()
+			o.Codec = &codec
 		}
-		if pieces, err = w.read(pieces, b, codec, &o); err != nil {
+		if pieces, err = w.read(pieces, b, &o); err != nil {
 			return nil, err
 		}
 	}
-	if pieces, err = w.flush(pieces, codec, o.MaxBytes); err != nil {
+	if pieces, err = w.flush(pieces, &o); err != nil {
 		return nil, err
 	}
 	for i := range pieces {
@@ -108,7 +105,7 @@ func (w *Rewriter) release() {
 }
 
 // read takes over the records of the batch that the reader stands at.
-func (w *Rewriter) read(pieces []Piece, b Batch, codec Codec, o *Options) ([]Piece, error) {
+func (w *Rewriter) read(pieces []Piece, b Batch, o *Options) ([]Piece, error) {
 	for {
 		record, err := w.reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -140,7 +137,7 @@ func (w *Rewriter) read(pieces []Piece, b Batch, codec Codec, o *Options) ([]Pie
 		}
 		w.add(offset, record.Timestamp, body)
 		if len(w.raw) >= flushAt {
-			if pieces, err = w.flush(pieces, codec, o.MaxBytes); err != nil {
+			if pieces, err = w.flush(pieces, o); err != nil {
 				return nil, err
 			}
 		}
@@ -158,10 +155,11 @@ func (w *Rewriter) add(offset route.Offset, timestamp int64, body []byte) {
 }
 
 // flush makes a piece, or as many as are needed, of what was added.
-func (w *Rewriter) flush(pieces []Piece, codec Codec, maxBytes int) ([]Piece, error) {
+func (w *Rewriter) flush(pieces []Piece, o *Options) ([]Piece, error) {
 	if len(w.marks) == 0 {
 		return pieces, nil
 	}
+	codec, maxBytes := *o.Codec, o.MaxBytes
 	if maxBytes <= 0 {
 		maxBytes = math.MaxInt32
 	}

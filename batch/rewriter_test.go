@@ -259,6 +259,10 @@ func TestRewriteLeavesOut(t *testing.T) {
 	pieces, err = new(Rewriter).Rewrite(in[1:], Options{})
 	require.NoError(t, err)
 	require.Empty(t, pieces)
+
+	pieces, err = new(Rewriter).Rewrite(append(in[1:], dense(109, Lz4, 3, 10).encode(t)), Options{})
+	require.NoError(t, err)
+	require.Equal(t, Lz4, pieces[0].Batch.Codec(), "batches that have nothing to compress do not say how to")
 }
 
 // TestRewriteExtremes: numbers that wrap around come back as they were.
