@@ -95,11 +95,8 @@ func (a *Admin) CreateTopic(ctx context.Context, spec TopicSpec) error {
 func (a *Admin) CreatePartitions(ctx context.Context, topic string, count int32) error {
 	_, err := do(ctx, a, "create partitions of "+topic, func(s *session) (struct{}, error) {
 		err := s.admin.CreatePartitions(topic, count, nil, false)
-		if errors.Is(err, sarama.ErrInvalidPartitions) {
-			described, describeErr := s.admin.DescribeTopics([]string{topic})
-			if describeErr == nil && len(described) == 1 && len(described[0].Partitions) >= int(count) {
-				err = nil
-			}
+		if errors.Is(err, sarama.ErrInvalidPartitions) && s.hasPartitions(ctx, topic, count) {
+			err = nil
 		}
 		return struct{}{}, err
 	})

@@ -106,6 +106,26 @@ func TestAdminFailures(t *testing.T) {
 	}
 }
 
+// Brokers say the same of a topic that has the partitions already and of a number that they do not like: only the former is no error.
+func TestAdminRefusedPartitions(t *testing.T) {
+	t.Parallel()
+	fake, admin := newCluster(t, nil)
+	fake.ControlKey(int16(kmsg.CreatePartitions), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		response, _ := request.ResponseKind().(*kmsg.CreatePartitionsResponse)
+		topic := kmsg.NewCreatePartitionsResponseTopic()
+		topic.Topic, topic.ErrorCode = "orders", kerr.InvalidPartitions.Code
+		response.Topics = append(response.Topics, topic)
+		return response, nil, true
+	})
+	require.NoError(t, admin.CreatePartitions(t.Context(), "orders", 3))
+	err := admin.CreatePartitions(t.Context(), "orders", 9)
+	require.Equal(t, Invalid, Classify(err), "%v", err)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, admin.CreatePartitions(ctx, "orders", 9), context.DeadlineExceeded)
+}
+
 // Each way of authenticating works with the right secret, and is told apart from other failures with a wrong one.
 func TestAdminAuthentication(t *testing.T) {
 	t.Parallel()

@@ -47,6 +47,29 @@ func (s *session) close() {
 	}
 }
 
+// hasPartitions reports whether a topic has at least so many partitions. A broker learns of new ones a moment after the controller made them,
+// so it is asked again for a while.
+func (s *session) hasPartitions(ctx context.Context, topic string, count int32) bool {
+	const every, within = 100 * time.Millisecond, 5 * time.Second
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for range within / every {
+		described, err := s.admin.DescribeTopics([]string{topic})
+		if err != nil {
+			return false
+		}
+		if len(described) == 1 && len(described[0].Partitions) >= int(count) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return false
+}
+
 // brokerSettings reads one broker's settings.
 func (s *session) brokerSettings(id string) (map[string]string, error) {
 	resource := &sarama.ConfigResource{Type: sarama.BrokerResource, Name: id}
