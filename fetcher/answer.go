@@ -77,10 +77,14 @@ func (l *loop) partition(s *slot, rp *kmsg.FetchResponseTopicPartition, sl *slab
 		l.drop(s)
 		return
 	}
-	s.m.served()
 	x := route.Extent{
 		Start: route.Offset(rp.LogStartOffset), LastStable: route.Offset(rp.LastStableOffset), End: route.Offset(rp.HighWatermark),
 	}
+	if d := rp.DivergingEpoch; d.EndOffset >= 0 {
+		l.tell(s, &route.Fault{Class: route.SourceChanged, Code: codeDiverged, Err: &DivergedError{d.Epoch, route.Offset(d.EndOffset)}, Extent: x})
+		return
+	}
+	s.m.served()
 	news := x != s.extent
 	s.extent = x
 	if len(rp.RecordBatches) == 0 {
@@ -90,9 +94,9 @@ func (l *loop) partition(s *slot, rp *kmsg.FetchResponseTopicPartition, sl *slab
 		return
 	}
 	from := s.sent.offset
-	next, err := l.sift(from, rp)
-	if next > from {
-		if !s.m.append(l, piece{s.generation, sl, l.batches, next, x}) {
+	end, err := l.sift(from, rp)
+	if end.next > from {
+		if !s.m.append(l, piece{s.generation, sl, l.batches, end, x}) {
 			l.drop(s) // somebody else has taken it; what came is fetched there again
 			return
 		}
@@ -100,7 +104,7 @@ func (l *loop) partition(s *slot, rp *kmsg.FetchResponseTopicPartition, sl *slab
 	}
 	clear(l.batches)
 	if err != nil {
-		l.damaged(s, next, "CORRUPT_BATCH", err)
+		l.damaged(s, end.next, codeCorrupt, err)
 	}
 }
 
@@ -129,9 +133,7 @@ func (l *loop) trouble(s *slot, code int16) {
 	case suspect:
 		l.damaged(s, s.sent.offset, name, err)
 	case tellLane:
-		if s.m.fail(l, s.generation, &route.Fault{Class: class, Code: name, Err: err, Extent: noExtent}) != outdated {
-			l.drop(s)
-		}
+		l.tell(s, &route.Fault{Class: class, Code: name, Err: err, Extent: noExtent})
 	case measure:
 		if s.m.park(l) {
 			l.ranges = append(l.ranges, outOfRange{m: s.m, broker: l.pair.broker, offset: s.sent.offset, generation: s.generation})
@@ -152,16 +154,22 @@ func (l *loop) trouble(s *slot, code int16) {
 
 // damaged fetches once more, over another connection, and then tells the lane. The bytes may have been damaged on their way.
 func (l *loop) damaged(s *slot, at route.Offset, code string, err error) {
-	l.touch(s)
 	if s.damage != at {
 		l.f.deps.Log.Warn("corrupt batch, fetching again", "topic", s.p.Topic, "partition", s.p.Partition, "offset", int64(at), "err", err)
 		s.damage = at
 		l.suspect = true
+		l.touch(s)
 		return
 	}
 	s.damage = route.NoOffset
-	f := &route.Fault{Class: route.Corrupt, Code: code, Err: err, Extent: s.extent}
+	l.tell(s, &route.Fault{Class: route.Corrupt, Code: code, Err: err, Extent: s.extent})
+}
+
+// tell reports a fault to the lane, unless it was rewound meanwhile.
+func (l *loop) tell(s *slot, f *route.Fault) {
 	if s.m.fail(l, s.generation, f) != outdated {
 		l.drop(s)
+		return
 	}
+	l.touch(s)
 }

@@ -49,6 +49,23 @@ func classify(code int16) (r remedy, class route.FaultClass) {
 	}
 }
 
+// Codes of faults for which the protocol has no error.
+const (
+	codeCorrupt  = "CORRUPT_BATCH"   // our own check of a batch failed
+	codeDiverged = "DIVERGING_EPOCH" // the leader's log is not the one that was read: what followed was lost in an unclean election
+)
+
+// DivergedError says up to where the source's log is the one that was read (KIP-320): what was read after End is not in it.
+type DivergedError struct {
+	Epoch int32        // the last leader epoch that both have
+	End   route.Offset // where that epoch ends in the leader's log
+}
+
+// Error gives epoch and offset.
+func (e *DivergedError) Error() string {
+	return "the source's log differs from what was read after epoch " + strconv.Itoa(int(e.Epoch)) + ", which ends at offset " + strconv.FormatInt(int64(e.End), 10)
+}
+
 // codeName gives an error code's name as a label.
 func codeName(code int16) string {
 	if e, ok := kerr.ErrorForCode(code).(*kerr.Error); ok && e != kerr.UnknownServerError { //nolint:errorlint // the function returns nothing else

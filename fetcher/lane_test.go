@@ -431,3 +431,41 @@ func TestPreferredReplicaIsUsedAndLeftOnError(t *testing.T) {
 	l.requireValues(t, values(0, 10))
 	require.Nil(t, l.fault())
 }
+
+func TestDivergedLogIsTold(t *testing.T) {
+	t.Parallel()
+	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
+	id := kc.TopicInfo("a").TopicID
+	var asked atomic.Int32
+	asked.Store(-2)
+	watchFetches(kc, func(req *kmsg.FetchRequest) {
+		for i := range req.Topics {
+			if p := req.Topics[i].Partitions[0]; p.FetchOffset == 5 {
+				asked.Store(p.LastFetchedEpoch)
+			}
+		}
+	})
+	r := newRig(t, kc, fast(), 64<<20)
+	r.produce("a", 0, 0, 5)
+	l := r.add("a", 0, newLane(0))
+	l.requireValues(t, values(0, 5))
+	eventually(t, func() bool { return asked.Load() >= 0 }, "the epoch of what was read is sent")
+	kc.ControlKey(int16(kmsg.Fetch), func(kr kmsg.Request) (kmsg.Response, error, bool) {
+		req, ok := kr.(*kmsg.FetchRequest)
+		if !ok {
+			return nil, nil, false
+		}
+		resp := corruptAnswer(req, nil)
+		resp.SessionID = req.SessionID
+		resp.Topics[0].TopicID = id
+		d := kmsg.NewFetchResponseTopicPartitionDivergingEpoch()
+		d.Epoch, d.EndOffset = 0, 3
+		resp.Topics[0].Partitions[0].DivergingEpoch = d
+		return resp, nil, true
+	})
+	eventually(t, func() bool { return l.fault() != nil }, "the lane is told")
+	require.Equal(t, route.SourceChanged, l.fault().Class)
+	var e *DivergedError
+	require.ErrorAs(t, l.fault(), &e)
+	require.Equal(t, route.Offset(3), e.End)
+}

@@ -253,7 +253,7 @@ func (l *loop) ask(s *slot) {
 	}
 	at := s.m.place.Load()
 	s.generation = w.generation
-	s.want = entry{offset: w.offset, maxBytes: w.maxBytes, epoch: at.epoch, id: at.id}
+	s.want = entry{offset: w.offset, maxBytes: w.maxBytes, epoch: at.epoch, read: w.epoch, id: at.id}
 	if !s.listed || s.sent != s.want {
 		l.changed = append(l.changed, s)
 	}

@@ -28,8 +28,15 @@ type member struct {
 	removed bool
 	parked  bool  // the lane was told of a fault: nothing happens before Wake
 	next    *loop // who may take it over
+	tail    tail
 
 	routing routing // the router's own
+}
+
+// tail is the end of what was read: the leader can tell by it whether its log is still the one that was read (KIP-320).
+type tail struct {
+	next  route.Offset
+	epoch int32 // leader epoch of the last batch before next, -1 when not known
 }
 
 // place is what metadata says of a partition.
@@ -150,6 +157,7 @@ type wish struct {
 	offset     route.Offset
 	generation uint32
 	maxBytes   int32
+	epoch      int32 // of what was read right before offset, -1 when not known
 }
 
 // want asks the lane, if l owns it.
@@ -160,6 +168,10 @@ func (m *member) want(l *loop) (w wish, ok bool) {
 		return wish{}, false
 	}
 	w.offset, w.generation, w.maxBytes = m.lane.Want()
+	w.epoch = -1
+	if m.tail.next == w.offset && w.offset > 0 {
+		w.epoch = m.tail.epoch
+	}
 	return w, true
 }
 
@@ -168,7 +180,7 @@ type piece struct {
 	generation uint32
 	slab       *slab.Slab
 	batches    []batch.Batch
-	next       route.Offset
+	tail       tail
 	extent     route.Extent
 }
 
@@ -182,7 +194,8 @@ func (m *member) append(l *loop, p piece) bool {
 	if len(p.batches) == 0 {
 		p.slab, p.batches = nil, nil
 	}
-	m.lane.Append(p.generation, p.slab, p.batches, p.next, p.extent)
+	m.tail = p.tail
+	m.lane.Append(p.generation, p.slab, p.batches, p.tail.next, p.extent)
 	return true
 }
 
@@ -288,6 +301,7 @@ func (m *member) unpark() bool {
 	defer m.call.Unlock()
 	was := m.parked && !m.removed
 	m.parked = false
+	m.tail = tail{} // whatever the fault was, the log may be another
 	return was
 }
 

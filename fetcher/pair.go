@@ -95,7 +95,8 @@ type slot struct {
 type entry struct {
 	offset   route.Offset
 	maxBytes int32
-	epoch    int32
+	epoch    int32 // the leader's
+	read     int32 // leader epoch of what was read right before offset
 	id       route.TopicID
 }
 

@@ -142,6 +142,7 @@ func (l *loop) list(s *slot) {
 	p := kmsg.NewFetchRequestTopicPartition()
 	p.Partition = s.p.Partition
 	p.CurrentLeaderEpoch = s.want.epoch
+	p.LastFetchedEpoch = s.want.read
 	p.FetchOffset = int64(s.want.offset)
 	p.PartitionMaxBytes = s.want.maxBytes
 	t := l.session.topic(s.p, s.want.id)

@@ -12,16 +12,16 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// sift leaves in l.batches what is to be forwarded of a partition's answer, and gives the position after everything that was read. An error
-// is a batch that must not be forwarded; what is before it is good.
-func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (next route.Offset, err error) {
+// sift leaves in l.batches what is to be forwarded of a partition's answer, and gives the end of everything that was read. An error is
+// a batch that must not be forwarded; what is before it is good.
+func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (end tail, err error) {
 	l.batches = l.batches[:0]
 	l.aborted.begin(rp.AbortedTransactions, l.f.cfg.ReadCommitted)
-	next = from
+	end = tail{next: from, epoch: -1}
 	for rest := rp.RecordBatches; ; {
-		b, tail, err := batch.Next(rest)
+		b, left, err := batch.Next(rest)
 		if errors.Is(err, io.EOF) || errors.Is(err, batch.ErrTruncated) {
-			return next, nil // the rest comes with the next fetch
+			return end, nil // the rest comes with the next fetch
 		}
 		if err == nil {
 			err = b.Check()
@@ -30,20 +30,20 @@ func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (ne
 			err = b.CheckCRC()
 		}
 		if err != nil {
-			return next, err
+			return end, err
 		}
-		rest = tail
+		rest = left
 		keep := l.aborted.keeps(b)
 		if b.NextOffset() <= from {
 			continue // a broker looks positions up in a sparse index
 		}
 		// A gap before the batch is normal: compaction, or markers that retention took. An overlap is not.
-		if next > from && b.BaseOffset() < next {
-			return next, &batch.CorruptError{
+		if end.next > from && b.BaseOffset() < end.next {
+			return end, &batch.CorruptError{
 				Offset: b.BaseOffset(), Field: "baseOffset", Value: int64(b.BaseOffset()), Reason: "before the end of the batch before it",
 			}
 		}
-		next = b.NextOffset()
+		end = tail{next: b.NextOffset(), epoch: b.LeaderEpoch()}
 		if keep && b.Records() > 0 {
 			l.batches = append(l.batches, b)
 		}
