@@ -2,10 +2,12 @@ package offsets
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/causeway-mirror/causeway/route"
@@ -48,34 +50,35 @@ type Checkpoint struct {
 	AckedAt time.Time
 }
 
-// stored is the JSON form; docs/formats.md draws it.
+// stored is the JSON form; docs/formats.md draws it. Pointers tell a missing field from a zero.
 type stored struct {
-	V             int           `json:"v"`
-	Topic         string        `json:"topic"`
-	Partition     int32         `json:"partition"`
-	SourceOffset  route.Offset  `json:"source_offset"`
-	TargetOffset  route.Offset  `json:"target_offset"`
-	Sequence      int32         `json:"sequence"`
-	ProducerID    int64         `json:"producer_id"`
-	ProducerEpoch int16         `json:"producer_epoch"`
-	SourceTopicID route.TopicID `json:"source_topic_id"`
-	TargetTopicID route.TopicID `json:"target_topic_id"`
-	LeaderEpoch   int32         `json:"leader_epoch"`
-	Fingerprint   string        `json:"fingerprint"`
-	Writer        string        `json:"writer"`
-	Opened        bool          `json:"opened"`
-	Clean         bool          `json:"clean"`
-	AckedAt       time.Time     `json:"acked_at"`
+	V             *format        `json:"v"`
+	Topic         *string        `json:"topic"`
+	Partition     *int32         `json:"partition"`
+	SourceOffset  *route.Offset  `json:"source_offset"`
+	TargetOffset  *route.Offset  `json:"target_offset"`
+	Sequence      *int32         `json:"sequence"`
+	ProducerID    *int64         `json:"producer_id"`
+	ProducerEpoch *int16         `json:"producer_epoch"`
+	SourceTopicID *route.TopicID `json:"source_topic_id"`
+	TargetTopicID *route.TopicID `json:"target_topic_id"`
+	LeaderEpoch   *int32         `json:"leader_epoch"`
+	Fingerprint   *string        `json:"fingerprint"`
+	Writer        *string        `json:"writer"`
+	Opened        *bool          `json:"opened"`
+	Clean         *bool          `json:"clean"`
+	AckedAt       *time.Time     `json:"acked_at"`
 }
 
 // MarshalJSON writes the versioned form.
 func (c Checkpoint) MarshalJSON() ([]byte, error) {
+	version, acked := format(Version), c.AckedAt.UTC()
 	return json.Marshal(stored{
-		V: Version, Topic: c.Partition.Topic, Partition: c.Partition.Partition,
-		SourceOffset: c.SourceOffset, TargetOffset: c.TargetOffset, Sequence: c.Sequence,
-		ProducerID: c.ProducerID, ProducerEpoch: c.ProducerEpoch,
-		SourceTopicID: c.SourceTopicID, TargetTopicID: c.TargetTopicID, LeaderEpoch: c.LeaderEpoch,
-		Fingerprint: c.Fingerprint, Writer: c.Writer, Opened: c.Opened, Clean: c.Clean, AckedAt: c.AckedAt.UTC(),
+		V: &version, Topic: &c.Partition.Topic, Partition: &c.Partition.Partition,
+		SourceOffset: &c.SourceOffset, TargetOffset: &c.TargetOffset, Sequence: &c.Sequence,
+		ProducerID: &c.ProducerID, ProducerEpoch: &c.ProducerEpoch,
+		SourceTopicID: &c.SourceTopicID, TargetTopicID: &c.TargetTopicID, LeaderEpoch: &c.LeaderEpoch,
+		Fingerprint: &c.Fingerprint, Writer: &c.Writer, Opened: &c.Opened, Clean: &c.Clean, AckedAt: &acked,
 	})
 }
 
@@ -87,11 +90,11 @@ func (c *Checkpoint) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("decode checkpoint: %w", err)
 	}
 	read := Checkpoint{
-		Partition:    route.Partition{Topic: s.Topic, Partition: s.Partition},
-		SourceOffset: s.SourceOffset, TargetOffset: s.TargetOffset, Sequence: s.Sequence,
-		ProducerID: s.ProducerID, ProducerEpoch: s.ProducerEpoch,
-		SourceTopicID: s.SourceTopicID, TargetTopicID: s.TargetTopicID, LeaderEpoch: s.LeaderEpoch,
-		Fingerprint: s.Fingerprint, Writer: s.Writer, Opened: s.Opened, Clean: s.Clean, AckedAt: s.AckedAt,
+		Partition:    route.Partition{Topic: *s.Topic, Partition: *s.Partition},
+		SourceOffset: *s.SourceOffset, TargetOffset: *s.TargetOffset, Sequence: *s.Sequence,
+		ProducerID: *s.ProducerID, ProducerEpoch: *s.ProducerEpoch,
+		SourceTopicID: *s.SourceTopicID, TargetTopicID: *s.TargetTopicID, LeaderEpoch: *s.LeaderEpoch,
+		Fingerprint: *s.Fingerprint, Writer: *s.Writer, Opened: *s.Opened, Clean: *s.Clean, AckedAt: *s.AckedAt,
 	}
 	if err := read.Validate(); err != nil {
 		return fmt.Errorf("decode checkpoint: %w", err)
@@ -134,10 +137,25 @@ func (c Checkpoint) Equal(d Checkpoint) bool {
 	return c == d
 }
 
-// decodeStrict decodes one JSON object whose `v` is Version and whose keys are exactly the fields of into.
+// decodeStrict decodes one JSON object whose `v` is Version and whose keys are exactly the fields of into, a pointer to a struct of pointers.
 func decodeStrict(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, end := d.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("text after the end")
+		}
+	}
+	if err = cmp.Or(err, missing(into)); err != nil {
+		return cmp.Or(checkVersion(text), err) // another version explains every other fault
+	}
+	return nil
+}
+
+func checkVersion(text []byte) error {
 	var version struct {
-		V *int `json:"v"`
+		V *format `json:"v"`
 	}
 	if err := json.Unmarshal(text, &version); err != nil {
 		return err
@@ -145,34 +163,32 @@ func decodeStrict(text []byte, into any) error {
 	if version.V == nil {
 		return errors.New("no version field v")
 	}
-	if *version.V != Version {
-		return &VersionError{Got: *version.V}
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("text after the end")
-	}
-	return missing(text, into)
+	return nil
 }
 
-// missing compares the keys that are there with those that into would be written with.
-func missing(text []byte, into any) error {
-	whole, err := json.Marshal(into)
-	if err != nil {
+// format is the version field: it can be read only if it is Version.
+type format int
+
+// UnmarshalJSON refuses every other version.
+func (f *format) UnmarshalJSON(text []byte) error {
+	var n int
+	if err := json.Unmarshal(text, &n); err != nil {
 		return err
 	}
-	var want, got map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(whole, &want), json.Unmarshal(text, &got)); err != nil {
-		return err
+	if n != Version {
+		return &VersionError{Got: n}
 	}
+	*f = format(n)
+	return nil
+}
+
+// missing names the fields of a struct of pointers that were not in the text, or null there.
+func missing(from any) error {
+	v := reflect.ValueOf(from).Elem()
 	var faults []error
-	for key := range want {
-		if value, ok := got[key]; !ok || string(value) == "null" {
-			faults = append(faults, fmt.Errorf("no field %s", key))
+	for i := range v.NumField() {
+		if v.Field(i).IsNil() {
+			faults = append(faults, fmt.Errorf("no field %s", v.Type().Field(i).Tag.Get("json")))
 		}
 	}
 	return errors.Join(faults...)

@@ -25,25 +25,26 @@ type Route struct {
 // NoRoute is what a store answers before anything was saved.
 func NoRoute() Route { return Route{ProducerID: -1} }
 
+// storedRoute is the JSON form, with pointers as in stored.
 type storedRoute struct {
-	V             int      `json:"v"`
-	SourceCluster string   `json:"source_cluster"`
-	TargetCluster string   `json:"target_cluster"`
-	ProducerID    int64    `json:"producer_id"`
-	Discovered    bool     `json:"discovered"`
-	FirstTopics   []string `json:"first_topics"`
-	Version       int64    `json:"version"`
+	V             *format   `json:"v"`
+	SourceCluster *string   `json:"source_cluster"`
+	TargetCluster *string   `json:"target_cluster"`
+	ProducerID    *int64    `json:"producer_id"`
+	Discovered    *bool     `json:"discovered"`
+	FirstTopics   *[]string `json:"first_topics"`
+	Version       *int64    `json:"version"`
 }
 
 // MarshalJSON writes the versioned form.
 func (r Route) MarshalJSON() ([]byte, error) {
-	topics := r.FirstTopics
-	if topics == nil {
-		topics = []string{}
+	version := format(Version)
+	if r.FirstTopics == nil {
+		r.FirstTopics = []string{}
 	}
 	return json.Marshal(storedRoute{
-		V: Version, SourceCluster: r.SourceCluster, TargetCluster: r.TargetCluster, ProducerID: r.ProducerID,
-		Discovered: r.Discovered, FirstTopics: topics, Version: r.Version,
+		V: &version, SourceCluster: &r.SourceCluster, TargetCluster: &r.TargetCluster, ProducerID: &r.ProducerID,
+		Discovered: &r.Discovered, FirstTopics: &r.FirstTopics, Version: &r.Version,
 	})
 }
 
@@ -53,12 +54,12 @@ func (r *Route) UnmarshalJSON(text []byte) error {
 	if err := decodeStrict(text, &s); err != nil {
 		return fmt.Errorf("decode route: %w", err)
 	}
-	if s.ProducerID < -1 || s.Version < 0 {
-		return fmt.Errorf("decode route: producer_id is %d, version is %d", s.ProducerID, s.Version)
+	if *s.ProducerID < -1 || *s.Version < 0 {
+		return fmt.Errorf("decode route: producer_id is %d, version is %d", *s.ProducerID, *s.Version)
 	}
 	*r = Route{
-		SourceCluster: s.SourceCluster, TargetCluster: s.TargetCluster, ProducerID: s.ProducerID,
-		Discovered: s.Discovered, FirstTopics: s.FirstTopics, Version: s.Version,
+		SourceCluster: *s.SourceCluster, TargetCluster: *s.TargetCluster, ProducerID: *s.ProducerID,
+		Discovered: *s.Discovered, FirstTopics: *s.FirstTopics, Version: *s.Version,
 	}
 	if len(r.FirstTopics) == 0 {
 		r.FirstTopics = nil

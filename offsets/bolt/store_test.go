@@ -112,7 +112,7 @@ func TestDamagedFile(t *testing.T) {
 			return b
 		}, true, 0},
 	}
-	for at := 2 * page; at < len(whole); at += page/2 + 13 {
+	for at := 2 * page; at < len(whole); at += 3*page + 613 {
 		rows = append(rows, row{fmt.Sprintf("byte %d", at), func(b []byte) []byte { b[at] ^= 0x15; return b }, false, 0})
 	}
 	for _, r := range rows {
