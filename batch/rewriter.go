@@ -52,6 +52,7 @@ type Rewriter struct {
 	part   []byte // the encoded records of a part, when it has to be split
 	body   []byte // the body of a changed record
 	header [HeaderSize]byte
+	codec  Codec // of the output, when the options leave it to the input
 	codecs compressor
 }
 
@@ -76,8 +77,8 @@ func (w *Rewriter) Rewrite(in []Batch, o Options) (pieces []Piece, err error) {
 			continue // they are never compressed, so they have no say in the codec either
 		}
 		if o.Codec == nil {
-			codec := b.Codec()
-			o.Codec = &codec
+			w.codec = b.Codec()
+			o.Codec = &w.codec
 		}
 		if pieces, err = w.read(pieces, b, &o); err != nil {
 			return nil, err
