@@ -19,6 +19,7 @@ type Config struct {
 	DialTimeout    time.Duration // for a connection, with TLS, versions and authentication
 	ProbeTimeout   time.Duration // the same, and the time for an answer at first, when any broker will do and the next may be tried instead
 	WriteGrace     time.Duration // for a write to end after its own answer has come
+	RenewalGap     time.Duration // least time between two authentications of a connection: brokers refuse more than one a second
 	RedialBackoff  time.Duration // between two tries to reach the same address, at first; doubles up to RedialLimit
 	RedialLimit    time.Duration
 	MaxFrameBytes  int // largest answer
@@ -32,6 +33,7 @@ func DefaultConfig() Config {
 		DialTimeout:    10 * time.Second,
 		ProbeTimeout:   3 * time.Second,
 		WriteGrace:     5 * time.Second,
+		RenewalGap:     1100 * time.Millisecond,
 		RedialBackoff:  200 * time.Millisecond,
 		RedialLimit:    10 * time.Second,
 		MaxFrameBytes:  256 << 20,
@@ -50,6 +52,7 @@ func (c Config) Validate() error {
 		{"DialTimeout", c.DialTimeout},
 		{"ProbeTimeout", c.ProbeTimeout},
 		{"WriteGrace", c.WriteGrace},
+		{"RenewalGap", c.RenewalGap},
 		{"RedialBackoff", c.RedialBackoff},
 	} {
 		if d.value <= 0 {

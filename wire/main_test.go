@@ -28,6 +28,7 @@ func quick() Config {
 	cfg.DialTimeout = time.Second
 	cfg.ProbeTimeout = 300 * time.Millisecond
 	cfg.WriteGrace = 200 * time.Millisecond
+	cfg.RenewalGap = 10 * time.Millisecond
 	cfg.RedialBackoff = 10 * time.Millisecond
 	cfg.RedialLimit = 50 * time.Millisecond
 	return cfg

@@ -83,18 +83,18 @@ func (c *Conn) loginLocked(ctx context.Context, m sasl.Mechanism) error {
 			return refused(errExchange, nil)
 		}
 	}
-	c.login.due = dueIn(started, lifetime)
+	c.login.due = dueIn(started, lifetime, c.cfg.RenewalGap)
 	return nil
 }
 
 // never is when a session without a lifetime must be renewed.
 const never = 100 * 365 * 24 * time.Hour
 
-func dueIn(started time.Time, lifetime time.Duration) time.Time {
+func dueIn(started time.Time, lifetime, gap time.Duration) time.Time {
 	if lifetime <= 0 {
 		return started.Add(never)
 	}
-	return started.Add(lifetime / 5 * 4)
+	return started.Add(max(lifetime/5*4, gap)) // a session that is over can still be renewed, as long as nothing else is sent
 }
 
 func (c *Conn) handshakeLocked(ctx context.Context, mechanism string) error {

@@ -101,7 +101,9 @@ func TestSessionIsRenewedUnderLoad(t *testing.T) {
 	t.Parallel()
 	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "me", "secret"),
 		kfake.BrokerConfigs(map[string]string{"connections.max.reauth.ms": "50"}))
-	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs(), SASL: user("SCRAM-SHA-256", "secret")}, DefaultConfig())
+	cfg := DefaultConfig()
+	cfg.RenewalGap = time.Millisecond
+	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs(), SASL: user("SCRAM-SHA-256", "secret")}, cfg)
 	conn := dialBroker(t, c, 0)
 	handshakes := 0
 	var mu sync.Mutex
@@ -154,7 +156,7 @@ func TestRefusedRenewalEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "secret"),
 		kfake.BrokerConfigs(map[string]string{"connections.max.reauth.ms": "50"}))
-	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs(), SASL: user("PLAIN", "secret")}, DefaultConfig())
+	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs(), SASL: user("PLAIN", "secret")}, quick())
 	conn := dialBroker(t, c, 0)
 	kc.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
@@ -175,8 +177,9 @@ func TestRefusedRenewalEndsTheConnection(t *testing.T) {
 func TestDueIn(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	require.Equal(t, now.Add(8*time.Minute), dueIn(now, 10*time.Minute))
-	require.True(t, dueIn(now, 0).After(now.Add(24*365*time.Hour)))
+	require.Equal(t, now.Add(8*time.Minute), dueIn(now, 10*time.Minute, time.Second))
+	require.Equal(t, now.Add(time.Second), dueIn(now, time.Second, time.Second))
+	require.True(t, dueIn(now, 0, time.Second).After(now.Add(24*365*time.Hour)))
 }
 
 // authority signs certificates for 127.0.0.1 and writes its own to a file.
