@@ -194,6 +194,21 @@ func TestRecreatedTopicIsNotReadOn(t *testing.T) {
 	require.Equal(t, values(0, 3), l.values)
 }
 
+// A broker that fetches by name goes on in the new topic as if nothing had happened: only metadata shows it.
+func TestRecreatedTopicIsSeenInMetadata(t *testing.T) {
+	t.Parallel()
+	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.MaxVersions(kversion.V2_8_0()))
+	cfg := fast()
+	cfg.MetadataEvery = 100 * time.Millisecond
+	r := newRig(t, kc, cfg, 64<<20)
+	l := r.add("a", 0, newLane(0))
+	eventually(t, func() bool { n := 0; l.with(func() { n = l.wants }); return n > 2 }, "it is fetched")
+	require.NoError(t, kc.DeleteTopic("a"))
+	require.NoError(t, kc.CreateTopic("a", 1, nil))
+	eventually(t, func() bool { return l.fault() != nil }, "the lane is told")
+	require.Equal(t, "INCONSISTENT_TOPIC_ID", l.fault().Code)
+}
+
 func TestUnreachableClusterIsToldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	kc, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))

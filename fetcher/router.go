@@ -1,8 +1,10 @@
 package fetcher
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -313,6 +315,7 @@ func (r *router) refresh(ctx context.Context) bool {
 	for _, t := range topics {
 		tm, ok := md.Topics[t]
 		if ok {
+			slices.SortFunc(tm.Partitions, func(a, b wire.PartitionMetadata) int { return cmp.Compare(a.Partition, b.Partition) })
 			r.topics[t] = tm
 		} else {
 			delete(r.topics, t)

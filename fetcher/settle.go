@@ -1,8 +1,10 @@
 package fetcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -41,16 +43,14 @@ func (r *router) lookup(m *member) verdict {
 	case !m.routing.id.IsZero() && !t.ID.IsZero() && t.ID != m.routing.id:
 		return verdict{kind: gone, err: kerr.InconsistentTopicID}
 	}
-	for _, p := range t.Partitions {
-		if p.Partition != m.p.Partition {
-			continue
-		}
-		if p.Leader < 0 {
-			return verdict{kind: leaderless, err: kerr.LeaderNotAvailable}
-		}
-		return verdict{kind: found, at: p, id: t.ID}
+	i, ok := slices.BinarySearchFunc(t.Partitions, m.p.Partition, func(p wire.PartitionMetadata, n int32) int { return cmp.Compare(p.Partition, n) })
+	switch {
+	case !ok:
+		return verdict{kind: gone, err: kerr.UnknownTopicOrPartition}
+	case t.Partitions[i].Leader < 0:
+		return verdict{kind: leaderless, err: kerr.LeaderNotAvailable}
 	}
-	return verdict{kind: gone, err: kerr.UnknownTopicOrPartition}
+	return verdict{kind: found, at: t.Partitions[i], id: t.ID}
 }
 
 // settle acts on the metadata at hand for one member.
