@@ -75,7 +75,7 @@ func startClusters(dir string, endless bool) (demoClusters, error) {
 		if dir != "" {
 			opts = append(opts, kfake.DataDir(filepath.Join(dir, name)))
 		}
-		cluster, startErr := kfake.NewCluster(opts...)
+		cluster, startErr := newEmbedded(opts...)
 		if startErr != nil {
 			return nil, fmt.Errorf("start %s cluster: %w", name, startErr)
 		}
