@@ -170,7 +170,7 @@ func (c *Client) InitProducerID(ctx context.Context) (id int64, epoch int16, err
 		if !errors.Is(err, kerr.CoordinatorLoadInProgress) || wait.Failures() == tries {
 			return 0, 0, fmt.Errorf("take producer id: %w", err)
 		}
-		if err = wait.Wait(ctx); err != nil {
+		if err := wait.Wait(ctx); err != nil {
 			return 0, 0, err
 		}
 	}
