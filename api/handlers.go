@@ -90,9 +90,11 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 	case ok:
 		answer(w, http.StatusOK, Waited{Topic: topic, LagRecords: present})
 	default:
-		answer(w, http.StatusRequestTimeout, Waited{
-			Code: "timeout", Message: fmt.Sprintf("still %d records behind after %s", present, timeout), Topic: topic, LagRecords: present,
-		})
+		message := fmt.Sprintf("still %d records behind after %s", present, timeout)
+		if err != nil && !errors.Is(err, ctx.Err()) {
+			message = fmt.Sprintf("after %s: %s", timeout, err)
+		}
+		answer(w, http.StatusRequestTimeout, Waited{Code: "timeout", Message: message, Topic: topic, LagRecords: present})
 	}
 }
 

@@ -61,8 +61,9 @@ type discovery struct {
 	mu       sync.Mutex       // guards what follows
 	known    map[string]int32 // partitions by topic
 	excluded []api.Excluded
-	trouble  string // why the last round failed; "" when it did not
-	rounds   int    // that succeeded
+	trouble  string        // why the last round failed; "" when it did not
+	rounds   int           // that succeeded
+	first    chan struct{} // closed by the first round that succeeds; made by firstLocked
 }
 
 // run discovers at once and then every interval until ctx ends.
@@ -173,6 +174,9 @@ func (d *discovery) adopt(topics map[string]cluster.Topic, found []string, exclu
 	recovered := d.trouble != ""
 	d.excluded, d.trouble = excluded, ""
 	d.rounds++
+	if d.rounds == 1 {
+		defer close(d.firstLocked()) // once the mirror knows of what was found
+	}
 	d.mu.Unlock()
 
 	if recovered {
@@ -207,6 +211,20 @@ func (d *discovery) state() (ready bool, trouble string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.rounds > 0, d.trouble
+}
+
+// found returns a channel that closes when the first topics were handed to the mirror.
+func (d *discovery) found() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.firstLocked()
+}
+
+func (d *discovery) firstLocked() chan struct{} {
+	if d.first == nil {
+		d.first = make(chan struct{})
+	}
+	return d.first
 }
 
 // Excluded lists the topics that are not mirrored.

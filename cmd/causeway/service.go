@@ -223,7 +223,12 @@ func (v *service) Snapshot() api.Snapshot {
 // Excluded is discovery's.
 func (v *service) Excluded() []api.Excluded { return v.discovery.Excluded() }
 
-// WaitCaughtUp is the mirror's.
+// WaitCaughtUp is the mirror's, but before the first discovery nothing is known to wait for.
 func (v *service) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
+	select {
+	case <-v.discovery.found():
+	case <-ctx.Done():
+		return 0, false, errors.New("the topics of the source are not known yet")
+	}
 	return v.mirror.WaitCaughtUp(ctx, topic, lag)
 }

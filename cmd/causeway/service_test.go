@@ -88,3 +88,19 @@ func TestSnapshotJoinsMirrorAndDiscovery(t *testing.T) {
 		})
 	}
 }
+
+func TestWaitNeedsADiscoveryFirst(t *testing.T) {
+	t.Parallel()
+	v := &service{mirror: &fakeMirror{}, discovery: &discovery{}}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	_, ok, err := v.WaitCaughtUp(ctx, "", 0)
+	require.False(t, ok, "no topics are not the same as no lag")
+	require.Error(t, err)
+	d := newDiscovery(t, ".*")
+	v.discovery = d.discovery
+	require.NoError(t, d.round(t.Context()))
+	_, ok, err = v.WaitCaughtUp(t.Context(), "", 0)
+	require.True(t, ok)
+	require.NoError(t, err)
+}
