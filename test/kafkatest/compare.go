@@ -43,6 +43,8 @@ type Comparison struct {
 	Topic            string
 	ToTopic          string // the topic on the target; empty means Topic
 	IgnoreTimestamps bool   // for targets whose topic has log append time
+	// Foreign is the key of a header that marks records of the target that another producer wrote; they are passed over.
+	Foreign string
 }
 
 // CompareTopics is Compare outside a test. It holds sixteen bytes a record of each side in memory.
@@ -53,8 +55,8 @@ func CompareTopics(ctx context.Context, c Comparison) (Diff, error) {
 	var src, dst map[int32][]mark
 	var errSrc, errDst error
 	var wg sync.WaitGroup
-	wg.Go(func() { src, errSrc = fingerprints(ctx, c.Source, c.Topic, !c.IgnoreTimestamps) })
-	wg.Go(func() { dst, errDst = fingerprints(ctx, c.Target, c.ToTopic, !c.IgnoreTimestamps) })
+	wg.Go(func() { src, errSrc = fingerprints(ctx, c.Source, c.Topic, "", !c.IgnoreTimestamps) })
+	wg.Go(func() { dst, errDst = fingerprints(ctx, c.Target, c.ToTopic, c.Foreign, !c.IgnoreTimestamps) })
 	wg.Wait()
 	if err := errors.Join(errSrc, errDst); err != nil {
 		return Diff{}, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // with no control record behind. It costs time only where that is so, and a slow machine must not run into it.
 const stillFor = 10 * time.Second
 
-// fingerprints reads a topic up to its last stable offsets at the time of the call and returns each partition's records in order.
-func fingerprints(ctx context.Context, bootstrap []string, topic string, timestamps bool) (map[int32][]mark, error) {
+// fingerprints reads a topic up to its last stable offsets at the time of the call and returns each partition's records in order, without
+// those that have a header of the key foreign, if that is not empty.
+func fingerprints(ctx context.Context, bootstrap []string, topic, foreign string, timestamps bool) (map[int32][]mark, error) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(200*time.Millisecond))
 	if err != nil {
@@ -44,7 +46,7 @@ func fingerprints(ctx context.Context, bootstrap []string, topic string, timesta
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			end, ok := ends[r.Partition]
-			if ok && r.Offset < end && !r.Attrs.IsControl() {
+			if ok && r.Offset < end && !r.Attrs.IsControl() && !marked(r, foreign) {
 				out[r.Partition] = append(out[r.Partition], mark{fingerprint(r, timestamps), r.Offset})
 			}
 			if r.Offset >= end-1 {
@@ -53,6 +55,11 @@ func fingerprints(ctx context.Context, bootstrap []string, topic string, timesta
 		})
 	}
 	return out, nil
+}
+
+// marked says whether a record has a header of that key; false if the key is empty.
+func marked(r *kgo.Record, key string) bool {
+	return key != "" && slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == key })
 }
 
 // extents returns an empty list for every partition, and the last stable offset of each that is not empty.

@@ -23,9 +23,15 @@ type Proxy struct {
 	ln    net.Listener       // guarded by mu; nil while refusing and after Close
 	links map[*link]struct{} // guarded by mu
 	delay time.Duration      // guarded by mu
-	open  chan struct{}      // guarded by mu; closed while bytes flow
+	open  [2]chan struct{}   // guarded by mu; by direction; closed while bytes flow
 	ended bool               // guarded by mu
 }
+
+// Directions of a proxied connection.
+const (
+	toServer = iota
+	toClient
+)
 
 // NewProxy starts a proxy to target (host:port) on a free loopback port. Close ends it.
 func NewProxy(target string) (*Proxy, error) {
@@ -33,8 +39,11 @@ func NewProxy(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{target: target, addr: ln.Addr().String(), links: map[*link]struct{}{}, open: make(chan struct{})}
-	close(p.open)
+	p := &Proxy{target: target, addr: ln.Addr().String(), links: map[*link]struct{}{}}
+	for i := range p.open {
+		p.open[i] = make(chan struct{})
+		close(p.open[i])
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.serveLocked(ln)
@@ -63,11 +72,19 @@ func (p *Proxy) Cut() {
 
 // Blackhole lets nothing through any more in either direction, without closing anything: connections stay, new ones are accepted,
 // and what is sent waits for Heal.
-func (p *Proxy) Blackhole() {
+func (p *Proxy) Blackhole() { p.hold(toServer, toClient) }
+
+// HoldAnswers lets nothing through to clients any more, but all of theirs to the server: requests are carried out and nobody learns of it
+// until Heal.
+func (p *Proxy) HoldAnswers() { p.hold(toClient) }
+
+func (p *Proxy) hold(directions ...int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if closed(p.open) {
-		p.open = make(chan struct{})
+	for _, d := range directions {
+		if closed(p.open[d]) {
+			p.open[d] = make(chan struct{})
+		}
 	}
 }
 
@@ -82,12 +99,14 @@ func (p *Proxy) Refuse() {
 	p.Cut()
 }
 
-// Heal ends Blackhole and Refuse. The delay stays as it is.
+// Heal ends Blackhole, HoldAnswers and Refuse. The delay stays as it is.
 func (p *Proxy) Heal() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !closed(p.open) {
-		close(p.open)
+	for _, open := range p.open {
+		if !closed(open) {
+			close(open)
+		}
 	}
 	if p.ln != nil || p.ended {
 		return nil
@@ -142,8 +161,8 @@ func (p *Proxy) connect(client net.Conn) {
 		return
 	}
 	var pumps sync.WaitGroup
-	pumps.Go(func() { p.pump(l, server, client) })
-	pumps.Go(func() { p.pump(l, client, server) })
+	pumps.Go(func() { p.pump(l, toServer, server, client) })
+	pumps.Go(func() { p.pump(l, toClient, client, server) })
 	pumps.Wait()
 	l.end(false)
 }
@@ -171,7 +190,7 @@ type chunk struct {
 }
 
 // pump carries bytes from src to dst until src ends, then ends dst's incoming side; a failure on either side cuts the link.
-func (p *Proxy) pump(l *link, dst, src net.Conn) {
+func (p *Proxy) pump(l *link, direction int, dst, src net.Conn) {
 	queue := make(chan chunk, inFlight)
 	var reader sync.WaitGroup
 	defer reader.Wait()
@@ -180,7 +199,7 @@ func (p *Proxy) pump(l *link, dst, src net.Conn) {
 		p.read(l, src, queue)
 	})
 	for c := range queue {
-		if !p.arrive(l, c.due) {
+		if !p.arrive(l, direction, c.due) {
 			return
 		}
 		if _, err := dst.Write(c.bytes); err != nil {
@@ -215,7 +234,7 @@ func (p *Proxy) read(l *link, src net.Conn, queue chan<- chunk) {
 }
 
 // arrive waits until a chunk is due and bytes flow; false if the link was cut meanwhile.
-func (p *Proxy) arrive(l *link, due time.Time) bool {
+func (p *Proxy) arrive(l *link, direction int, due time.Time) bool {
 	if wait := time.Until(due); wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -226,7 +245,7 @@ func (p *Proxy) arrive(l *link, due time.Time) bool {
 		}
 	}
 	p.mu.Lock()
-	open := p.open
+	open := p.open[direction]
 	p.mu.Unlock()
 	select {
 	case <-l.cut: // first, since both may be ready and a cut link delivers nothing

@@ -116,6 +116,42 @@ func TestProxyBlackholeHoldsBytesUntilHealed(t *testing.T) {
 	require.NoError(t, ping(c, time.Minute))
 }
 
+func TestProxyHoldsAnswersAlone(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, ln.Close()) }()
+	p, err := kafkatest.NewProxy(ln.Addr().String())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.Close()) }()
+	c := dial(t, p)
+	s, err := ln.Accept()
+	require.NoError(t, err)
+	defer func() { _ = s.Close() }()
+
+	p.HoldAnswers()
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	require.NoError(t, s.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = c.Write([]byte("ask"))
+	require.NoError(t, err)
+	got := make([]byte, 3)
+	_, err = io.ReadFull(s, got)
+	require.NoError(t, err, "requests pass")
+	require.Equal(t, "ask", string(got))
+	_, err = s.Write([]byte("answer"))
+	require.NoError(t, err)
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	var timeout net.Error
+	_, err = c.Read(got)
+	require.ErrorAs(t, err, &timeout, "answers don't")
+	require.NoError(t, p.Heal())
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+	got = make([]byte, 6)
+	_, err = io.ReadFull(c, got)
+	require.NoError(t, err)
+	require.Equal(t, "answer", string(got))
+}
+
 func TestProxyRefusesUntilHealed(t *testing.T) {
 	t.Parallel()
 	p := echo(t)

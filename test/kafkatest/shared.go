@@ -21,7 +21,8 @@ type registry struct {
 }
 
 // Shared returns a one-broker cluster of that release which all tests of the binary share: it starts at the first call and ends in
-// Main. A test must not stop or pause it, and must use topics and groups that no other test uses.
+// Main. A test must not stop or pause it, and must use topics and groups that no other test uses. There is a proxy before it for tests
+// that make trouble on the way to it, one at a time.
 func Shared(t testing.TB, version string) *Cluster {
 	t.Helper()
 	Require(t)
@@ -43,7 +44,7 @@ func (r *registry) get(version string) (*Cluster, error) {
 	if c := r.clusters[version]; c != nil {
 		return c, nil
 	}
-	c, err := Open(context.Background(), Options{Version: version}) // the cluster outlives the test that asks first
+	c, err := Open(context.Background(), Options{Version: version, Proxy: true}) // the cluster outlives the test that asks first
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +67,10 @@ func (r *registry) close() error {
 }
 
 // Main is for TestMain of packages that use Shared: it runs the tests, ends the shared clusters and fails if goroutines are left.
-func Main(m *testing.M) { testkit.Main(endShared{m}) }
+func Main(m testkit.Runner) { testkit.Main(endShared{m}) }
 
 // endShared runs tests and ends the shared clusters before the search for leaked goroutines.
-type endShared struct{ m *testing.M }
+type endShared struct{ m testkit.Runner }
 
 // Run runs the tests and returns their exit code.
 func (e endShared) Run() int {
