@@ -122,6 +122,13 @@ func (c *Connector) Run(ctx context.Context) error {
 	err := c.drainAll(work)
 	stop()
 	err = errors.Join(g.Wait(), err)
+	var full *offsets.StorageError
+	if errors.As(err, &full) {
+		c.deps.Events.Emit(events.Event{
+			Type: events.DiskFull, Severity: events.Error, Message: "positions can't be stored: stopped; nothing is lost, what was sent meanwhile is found again",
+			Reason: full.Error(),
+		})
+	}
 	c.source.Close()
 	c.target.Close()
 	return errors.Join(err, c.admin.Close())
@@ -170,6 +177,11 @@ const (
 func (c *Connector) control(ctx context.Context) {
 	var drains sync.WaitGroup
 	defer drains.Wait()
+	stop := func(parts []*partition) {
+		for _, p := range parts {
+			drains.Go(func() { c.stop(ctx, p) })
+		}
+	}
 	tick := time.NewTicker(healthTick)
 	defer tick.Stop()
 	wait := retryLeast
@@ -181,14 +193,13 @@ func (c *Connector) control(ctx context.Context) {
 		case <-retry.C:
 		case <-tick.C:
 			c.watch()
+			stop(c.recreatedNow())
 			continue
 		case <-ctx.Done():
 			return
 		}
 		starting, leaving := c.pending()
-		for _, p := range leaving {
-			drains.Go(func() { c.stop(ctx, p) })
-		}
+		stop(leaving)
 		if len(starting) == 0 {
 			wait = retryLeast
 			continue
@@ -222,6 +233,20 @@ func (c *Connector) pending() (starting, leaving []*partition) {
 	return starting, leaving
 }
 
+// recreatedNow lists the partitions whose source topic has another id than the one they were started with: they are started anew, from a
+// checkpoint that speaks of the new topic.
+func (c *Connector) recreatedNow() (parts []*partition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.parts {
+		if p.lane != nil && !p.gone && p.lane.SourceRecreated() {
+			p.gone = true
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
 // stop drains one partition and lets go of it.
 func (c *Connector) stop(ctx context.Context, p *partition) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.ShutdownTimeout)
@@ -238,11 +263,16 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 
 func (c *Connector) release(ctx context.Context, p *partition) {
 	c.fetchers.Remove(p.source)
-	if err := c.mirror.Drain(ctx, p.lane); err != nil {
-		at := p.lane.Status().Acked
-		c.deps.Events.Emit(events.Of(p.source, events.DrainIncomplete, events.Warning, "left with unanswered batches").Range(at, at).Because(err.Error()))
-	}
+	err := c.mirror.Drain(ctx, p.lane)
 	p.slot.Detach()
+	if err == nil {
+		c.mirror.Remove(p.lane)
+		return
+	}
+	c.mirror.Forget(p.lane)
+	at := p.lane.Status().Acked
+	c.deps.Events.Emit(events.Of(p.source, events.DrainIncomplete, events.Warning, "left with unanswered batches, or without a commit").
+		Range(at, at).Because(err.Error()))
 }
 
 // drainAll drains every lane at once and commits, within the shutdown timeout. What is unanswered then is found out at the next start.

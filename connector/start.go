@@ -26,15 +26,15 @@ func (e *haltError) Unwrap() error { return e.err }
 
 // pair is one topic's two ends.
 type pair struct {
-	topic     handler.Topic
-	align     handler.Alignment
-	source    wire.TopicMetadata
-	target    wire.TopicMetadata
-	configs   map[string]string // of the target topic; nil when they may not be read
-	parts     []*partition
-	replicas  int
-	expires   time.Duration
-	checkedAt map[route.Partition]offsets.Checkpoint
+	topic    handler.Topic
+	align    handler.Alignment
+	source   wire.TopicMetadata
+	target   wire.TopicMetadata
+	configs  map[string]string // of the target topic; nil when they may not be read
+	parts    []*partition
+	replicas int
+	expires  time.Duration
+	noZstd   bool
 }
 
 // startAll starts what can be started; true if all was.
@@ -138,10 +138,11 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 		}
 	}
 	configs := c.topicConfigs(ctx, wanted)
-	expires := c.idExpiration(ctx)
+	expires, noZstd := c.idExpiration(ctx), c.noZstd(ctx, target)
 	for _, name := range names {
 		if t := byTopic[name]; t.topic.Source != "" {
-			t.target, t.configs, t.expires = target.Topics[t.topic.Target], configs[t.topic.Target], expires
+			t.target, t.configs = target.Topics[t.topic.Target], configs[t.topic.Target]
+			t.expires, t.noZstd = expires, noZstd
 			if err := c.align(t); err != nil {
 				c.blocked(t.parts, err)
 				t.topic.Source = ""
@@ -205,6 +206,20 @@ func (c *Connector) topicConfigs(ctx context.Context, topics []string) map[strin
 	return configs
 }
 
+// noZstd says that the target's brokers do not speak Produce 7, the first version that may carry zstd (KIP-110).
+func (c *Connector) noZstd(ctx context.Context, target *wire.Metadata) bool {
+	const produce, zstdVersion = 0, 7
+	for id := range target.Brokers {
+		conn, err := c.target.Dial(ctx, id)
+		if err != nil {
+			continue
+		}
+		defer conn.Close()
+		return conn.MaxVersion(produce) < zstdVersion
+	}
+	return false
+}
+
 func (c *Connector) idExpiration(ctx context.Context) time.Duration {
 	const kafkaDefault = 24 * time.Hour
 	config, err := c.admin.BrokerConfig(ctx)
@@ -254,7 +269,7 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 	target := route.Partition{Topic: t.topic.Target, Partition: number}
 	slot := c.producer.Slot(target, shared)
 	plan := mirror.Plan{
-		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires,
+		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime",
 	}
 	if n, err := strconv.Atoi(t.configs["max.message.bytes"]); err == nil {

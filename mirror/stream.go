@@ -90,14 +90,8 @@ func (m *Mirror) Drain(ctx context.Context, l *Lane) error {
 
 // Remove forgets a lane that was drained, and whose source and sink have let go of it.
 func (m *Mirror) Remove(l *Lane) {
-	s := l.stream
-	s.mu.Lock()
-	if s.lanes[l.plan.Source] == l {
-		delete(s.lanes, l.plan.Source)
-	}
-	s.mu.Unlock()
+	m.Forget(l)
 	l.discard()
-	m.metrics.forget(l.plan.Source.Topic, m.Lanes())
 }
 
 // Commit stores every changed checkpoint now.

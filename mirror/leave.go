@@ -1,0 +1,23 @@
+package mirror
+
+// codeOtherTopic is the protocol's name for a topic whose id is not the one that was asked for: it was deleted and created anew.
+const codeOtherTopic = "INCONSISTENT_TOPIC_ID"
+
+// SourceRecreated says that the source topic is not the one that the lane was started with.
+func (l *Lane) SourceRecreated() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.in.fault != nil && l.in.fault.Code == codeOtherTopic
+}
+
+// Forget takes a lane that could not be drained off its stream. Its answers may still come; what they acknowledge is not committed, so the next
+// owner finds it out.
+func (m *Mirror) Forget(l *Lane) {
+	s := l.stream
+	s.mu.Lock()
+	if s.lanes[l.plan.Source] == l {
+		delete(s.lanes, l.plan.Source)
+	}
+	s.mu.Unlock()
+	m.metrics.forget(l.plan.Source.Topic, m.Lanes())
+}
