@@ -199,7 +199,7 @@ func TestMetadataPassesOverTheDead(t *testing.T) {
 	t.Parallel()
 	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
 	c := newClient(t, cluster.Config{Bootstrap: append([]string{silentAddr(t), "127.0.0.1:1"}, kc.ListenAddrs()...)}, quick())
-	for range 5 {
+	for range 3 {
 		m, err := c.Metadata(t.Context())
 		require.NoError(t, err)
 		require.Contains(t, m.Topics, "a")

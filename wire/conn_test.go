@@ -268,9 +268,9 @@ func TestRandomCuts(t *testing.T) {
 
 func TestThrottleDelaysTheNextSend(t *testing.T) {
 	t.Parallel()
-	const ms = 250
+	const ms = 1500
 	cfg := quick() // an answer that the broker delays with the throttle is not late
-	cfg.RequestTimeout = ms / 2 * time.Millisecond
+	cfg.RequestTimeout = ms * 2 / 3 * time.Millisecond
 	c, p := connected(t, cfg)
 	go p.serve(func(r kmsg.Response) {
 		if m, ok := r.(*kmsg.MetadataResponse); ok {

@@ -23,10 +23,10 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // quick is for tests in which something must be late.
 func quick() Config {
 	cfg := DefaultConfig()
-	cfg.RequestTimeout = 300 * time.Millisecond
-	cfg.ProduceMargin = 300 * time.Millisecond
-	cfg.DialTimeout = time.Second
-	cfg.ProbeTimeout = 300 * time.Millisecond
+	cfg.RequestTimeout = time.Second
+	cfg.ProduceMargin = time.Second
+	cfg.DialTimeout = 3 * time.Second
+	cfg.ProbeTimeout = time.Second
 	cfg.WriteGrace = 200 * time.Millisecond
 	cfg.RenewalGap = 10 * time.Millisecond
 	cfg.RedialBackoff = 10 * time.Millisecond

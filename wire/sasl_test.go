@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,24 +106,20 @@ func TestSessionIsRenewedUnderLoad(t *testing.T) {
 	cfg.RenewalGap = time.Millisecond
 	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs(), SASL: user("SCRAM-SHA-256", "secret")}, cfg)
 	conn := dialBroker(t, c, 0)
-	handshakes := 0
-	var mu sync.Mutex
-	var orders []int
+	var handshakes atomic.Int32
 	kc.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
 		kc.KeepControl()
-		mu.Lock()
-		defer mu.Unlock()
 		if req.Key() == int16(kmsg.SASLHandshake) {
-			handshakes++
+			handshakes.Add(1)
 		}
 		return nil, nil, false
 	})
-	batch := someBatch(1, 10)
-	stop := time.Now().Add(500 * time.Millisecond)
+	giveUp := time.Now().Add(20 * time.Second)
+	enough := func() bool { return handshakes.Load() >= 5 || time.Now().After(giveUp) }
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			for time.Now().Before(stop) {
+			for !enough() {
 				if _, err := conn.Call(t.Context(), kmsg.NewPtrMetadataRequest()); err != nil {
 					t.Error(err)
 					return
@@ -130,26 +127,23 @@ func TestSessionIsRenewedUnderLoad(t *testing.T) {
 			}
 		})
 	}
+	batch := someBatch(1, 10)
+	var told outcomes
 	sent := 0
-	for ; time.Now().Before(stop); sent++ {
+	for ; !enough(); sent++ {
 		for n, _ := conn.Unanswered(); n > 20; n, _ = conn.Unanswered() {
 			runtime.Gosched()
 		}
-		require.NoError(t, conn.Produce(&Produce{Acks: -1, Timeout: time.Second, Batches: []ProduceBatch{{Topic: "a", Records: batch}}}, func(_ *kmsg.ProduceResponse, err error) {
-			if err != nil {
-				t.Error(err)
-			}
-			orders = append(orders, sent)
-		}))
+		require.NoError(t, conn.Produce(&Produce{Acks: -1, Timeout: time.Second, Batches: []ProduceBatch{{Topic: "a", Records: batch}}}, told.of(sent)))
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { n, _ := conn.Unanswered(); return n == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return told.count() == sent }, 5*time.Second, time.Millisecond)
+	require.GreaterOrEqual(t, handshakes.Load(), int32(5))
 	require.NoError(t, conn.Err())
-	mu.Lock()
-	defer mu.Unlock()
-	require.GreaterOrEqual(t, handshakes, 5)
-	conn.Close()
-	require.Len(t, orders, sent)
+	require.True(t, slices.IsSorted(told.ids))
+	for _, err := range told.errs {
+		require.NoError(t, err)
+	}
 }
 
 func TestRefusedRenewalEndsTheConnection(t *testing.T) {
