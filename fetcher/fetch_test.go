@@ -1,6 +1,7 @@
 package fetcher
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -214,22 +215,15 @@ func TestUnreachableClusterIsToldAndWaitedFor(t *testing.T) {
 	kc, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
 	require.NoError(t, err)
 	r := newRig(t, kc, fast(), 64<<20)
-	r.add("a", 0, newLane(0))
-	eventually(t, func() bool { n := 0; r.lanes[0].with(func() { n = int(r.lanes[0].extent.End) }); return n == 0 }, "fetched")
+	r.produce("a", 0, 0, 3)
+	r.add("a", 0, newLane(0)).requireValues(t, values(0, 3))
+	require.NoError(t, r.f.Reachable())
 	before := time.Now()
 	kc.Close()
 	var e *UnreachableError
-	eventually(t, func() bool { return r.f.Reachable() != nil }, "the failure is told")
-	require.ErrorAs(t, r.f.Reachable(), &e)
-	require.False(t, e.Since.Before(before.Add(-time.Second)))
-	eventually(t, func() bool { return r.f.Reachable() != nil && e.Broker < 0 || errorsBroker(r.f.Reachable()) < 0 }, "no broker answers")
-}
-
-func errorsBroker(err error) int32 {
-	if e, ok := err.(*UnreachableError); ok { //nolint:errorlint // it is not wrapped
-		return e.Broker
-	}
-	return 0
+	eventually(t, func() bool { return errors.As(r.f.Reachable(), &e) && e.Broker < 0 }, "no broker answers")
+	require.False(t, e.Since.Before(before))
+	require.NotEmpty(t, e.Err)
 }
 
 func TestMetricsAreCleanAndGoAway(t *testing.T) {
