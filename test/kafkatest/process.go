@@ -15,7 +15,26 @@ import (
 // stopWithin is how long a server may take to end after SIGTERM before it is killed.
 const stopWithin = 60 * time.Second
 
-// process is one Java server that may be ended and started again with the same arguments in the same folder.
+// Program is any other program that a test runs beside the brokers. Kill, Stop, Pause, Resume and Log are those of a Broker. Its owner
+// kills it at the end of the test.
+type Program struct{ *process }
+
+// NewProgram prepares a program. It appends its output to out.log in dir, which must exist and is its working folder.
+func NewProgram(name, dir string, args ...string) *Program {
+	return &Program{&process{name: name, dir: dir, args: args}}
+}
+
+// Start starts the program, again after its end, and does not wait for anything.
+func (p *Program) Start() error { return p.launch() }
+
+// ExitCode is how the last run ended: -1 by a signal. It must have ended.
+func (p *Program) ExitCode() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// process is one program, mostly a Java server, that may be ended and started again with the same arguments in the same folder.
 type process struct {
 	name string // for messages: "broker-0", "zookeeper"
 	dir  string // holds out.log (standard output), server.log and whatever the server stores

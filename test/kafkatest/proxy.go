@@ -25,6 +25,8 @@ type Proxy struct {
 	delay time.Duration      // guarded by mu
 	open  [2]chan struct{}   // guarded by mu; by direction; closed while bytes flow
 	ended bool               // guarded by mu
+
+	newest map[int16]int16 // guarded by mu; see LimitVersions
 }
 
 // Directions of a proxied connection.
@@ -160,9 +162,10 @@ func (p *Proxy) connect(client net.Conn) {
 	if !l.join(server) { // cut while dialing
 		return
 	}
+	fromClient, fromServer := p.limited(client, server)
 	var pumps sync.WaitGroup
-	pumps.Go(func() { p.pump(l, toServer, server, client) })
-	pumps.Go(func() { p.pump(l, toClient, client, server) })
+	pumps.Go(func() { p.pump(l, toServer, server, fromClient) })
+	pumps.Go(func() { p.pump(l, toClient, client, fromServer) })
 	pumps.Wait()
 	l.end(false)
 }

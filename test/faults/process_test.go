@@ -1,0 +1,73 @@
+package faults_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/internal/testkit"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+// rounds is how often a fault is repeated: more often in long runs.
+func rounds(short, long int) int {
+	if testkit.Long() {
+		return long
+	}
+	return short
+}
+
+func TestKilledAtRandomInstants(t *testing.T) {
+	t.Parallel()
+	for name, version := range map[string]string{"kafka 3": kafkatest.Kafka3, "kafka 4": kafkatest.Kafka4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := kafkatest.Shared(t, version)
+			const topic = "killed"
+			k.CreateTopic(t, topic, 5, nil)
+			m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), topic, "--rename", "{topic}.copy")...)
+			f := startFeed(t, k.Bootstrap(), topic, 4000)
+			commits := []string{"5s", "50ms", "500ms", "1h"}
+			for round := range rounds(10, 100) {
+				m.start(t, "--commit-interval", commits[round%len(commits)])
+				if round%2 == 0 {
+					m.api(t) // otherwise the kill may meet the start
+				}
+				pass(t, upTo(1500*time.Millisecond))
+				m.kill(t)
+			}
+			written := f.end(t)
+			m.start(t)
+			m.caughtUp(t, topic)
+			requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, topic+".copy", written)
+			m.stop(t)
+			requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, topic+".copy", written)
+		})
+	}
+}
+
+func TestTerminatedUnderLoad(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.Shared(t, kafkatest.Kafka3)
+	const topic = "terminated"
+	k.CreateTopic(t, topic, 4, nil)
+	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), topic, "--rename", "{topic}.copy")...)
+	f := startFeed(t, k.Bootstrap(), topic, 4000)
+	var slowest, slowestStart time.Duration
+	for range rounds(10, 50) {
+		began := time.Now()
+		m.start(t)
+		m.api(t)
+		slowestStart = max(slowestStart, time.Since(began))
+		pass(t, upTo(time.Second))
+		slowest = max(slowest, m.stop(t))
+	}
+	written := f.end(t)
+	m.start(t)
+	m.caughtUp(t, topic)
+	m.stop(t)
+	requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, topic+".copy", written)
+	t.Logf("slowest start %v, slowest stop %v", slowestStart, slowest)
+	require.Less(t, slowest, 15*time.Second, "the brokers answered all the time, so nothing had to be waited for")
+}
