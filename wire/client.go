@@ -33,6 +33,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	closed   bool
+	id       string // of the cluster, from its first Metadata; stays
 	brokers  map[int32]Broker
 	order    []int32 // the keys of brokers, in the cluster's order
 	controls map[string]*control
@@ -96,7 +97,7 @@ func (c *Client) Dial(ctx context.Context, broker int32) (*Conn, error) {
 // one if the first can't be reached, so the request must be one that may be sent twice.
 func (c *Client) Request(ctx context.Context, broker int32, req kmsg.Request) (kmsg.Response, error) {
 	if broker < 0 {
-		return c.askAny(ctx, req)
+		return c.askAny(ctx, req, func(kmsg.Response) error { return nil })
 	}
 	b, err := c.find(ctx, broker)
 	if err != nil {
@@ -128,13 +129,16 @@ func (c *Client) find(ctx context.Context, id int32) (Broker, error) {
 	return Broker{}, &LinkError{Op: "find broker", Broker: id, Addr: "unknown", Err: errUnknownBroker}
 }
 
-// askAny asks brokers in turn until one answers.
-func (c *Client) askAny(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
+// askAny asks brokers in turn until one answers what accept takes.
+func (c *Client) askAny(ctx context.Context, req kmsg.Request, accept func(kmsg.Response) error) (kmsg.Response, error) {
 	var faults []error
 	for _, b := range c.candidates() {
 		r, err := c.ask(ctx, b, req)
 		if err == nil {
-			return r, nil
+			if err = accept(r); err == nil {
+				return r, nil
+			}
+			err = fmt.Errorf("refuse answer of %s: %w", b.Addr, err)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -201,6 +205,21 @@ func (c *Client) candidates() []Broker {
 		sort(Broker{ID: -1, Addr: c.cluster.Bootstrap[(i+c.turn)%len(c.cluster.Bootstrap)]})
 	}
 	return slices.Concat(out, live, idle)
+}
+
+// belongs refuses an answer from another cluster than the first one: an address may have gone to a broker of a stranger, and what is
+// forwarded must not end up there.
+func (c *Client) belongs(id *string) error {
+	if id == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.id != "" && c.id != *id {
+		return &ClusterError{Want: c.id, Got: *id}
+	}
+	c.id = *id
+	return nil
 }
 
 // learn takes over the brokers of a Metadata answer, and closes control connections to addresses that are no more.

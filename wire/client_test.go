@@ -241,6 +241,26 @@ func TestKnownBrokersServeWhenBootstrapIsGone(t *testing.T) {
 	}
 }
 
+// The address of a broker goes to a broker of another cluster.
+func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
+	stranger := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.ClusterID("stranger"))
+	ours := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.ClusterID("ours"))
+	c := newClient(t, cluster.Config{Bootstrap: ours.ListenAddrs()}, quick())
+	m, err := c.Metadata(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "ours", m.ClusterID)
+	c.learn([]int32{0}, map[int32]Broker{0: {ID: 0, Addr: stranger.ListenAddrs()[0]}})
+	_, err = c.Dial(t.Context(), 0)
+	var wrong *ClusterError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, ClusterError{Want: "ours", Got: "stranger"}, *wrong)
+	m, err = c.Metadata(t.Context(), "a")
+	require.NoError(t, err, "the bootstrap address still leads to our cluster")
+	require.Equal(t, "ours", m.ClusterID)
+	require.Equal(t, ours.ListenAddrs()[0], m.Brokers[0].Addr)
+}
+
 func TestDeadBrokerIsNotStormed(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -51,6 +51,17 @@ func (e *AuthError) Error() string {
 // Unwrap gives the cause.
 func (e *AuthError) Unwrap() error { return e.Err }
 
+// ClusterError says that an address which was a broker of our cluster, or should lead to it, belongs to another cluster now.
+type ClusterError struct {
+	Want string
+	Got  string
+}
+
+// Error names both cluster ids.
+func (e *ClusterError) Error() string {
+	return fmt.Sprintf("the broker belongs to cluster %s and not to %s", e.Got, e.Want)
+}
+
 // FrameError is an answer that cannot be one: the peer is no Kafka broker, expects TLS, or the stream is out of step.
 type FrameError struct {
 	Reason string

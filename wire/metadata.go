@@ -32,19 +32,22 @@ func (c *Client) metadata(ctx context.Context, topics []string) (*Metadata, erro
 		t.Topic = new(name)
 		req.Topics = append(req.Topics, t)
 	}
-	r, err := c.askAny(ctx, req)
+	var resp *kmsg.MetadataResponse
+	_, err := c.askAny(ctx, req, func(r kmsg.Response) error {
+		var ok bool
+		if resp, ok = r.(*kmsg.MetadataResponse); !ok {
+			panic("BUG: Metadata is answered by something else")
+		}
+		if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+			return err
+		}
+		if len(resp.Brokers) == 0 {
+			return errNoBrokers
+		}
+		return c.belongs(resp.ClusterID)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ask for metadata: %w", err)
-	}
-	resp, ok := r.(*kmsg.MetadataResponse)
-	if !ok {
-		panic("BUG: Metadata is answered by something else")
-	}
-	if err = kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return nil, fmt.Errorf("ask for metadata: %w", err)
-	}
-	if len(resp.Brokers) == 0 {
-		return nil, fmt.Errorf("ask for metadata: %w", errNoBrokers)
 	}
 	m := &Metadata{Brokers: make(map[int32]Broker, len(resp.Brokers)), Topics: make(map[string]TopicMetadata, len(resp.Topics))}
 	if resp.ClusterID != nil {
