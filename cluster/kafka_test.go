@@ -20,9 +20,8 @@ func startSecure(t *testing.T, version string) *kafkatest.Cluster {
 
 // Real brokers of both kinds let us in with each mechanism, say no in a way that is understood, and do what is asked of them.
 func TestRealBrokers(t *testing.T) {
-	t.Parallel()
 	for _, version := range []string{kafkatest.Kafka3, kafkatest.Kafka4} {
-		t.Run(version, func(t *testing.T) { //nolint:paralleltest // one broker at a time: each takes a core while it starts
+		t.Run(version, func(t *testing.T) { // one broker at a time: each takes a core while it starts
 			secure := startSecure(t, version).Secure()
 			for mechanism, jaas := range map[string]string{
 				"PLAIN":         plainModule + `username="` + secure.User + `" password="` + secure.Password + `";`,
