@@ -1,0 +1,54 @@
+package faults_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+// sides are the two ways that may be bad: each test takes the other one directly.
+func sides(k *kafkatest.Cluster) map[string]struct{ src, dst []string } {
+	return map[string]struct{ src, dst []string }{
+		"source": {k.ProxyBootstrap(), k.Bootstrap()},
+		"target": {k.Bootstrap(), k.ProxyBootstrap()},
+	}
+}
+
+func TestLinkCutAndBlackholed(t *testing.T) {
+	t.Parallel()
+	for name, version := range map[string]string{"kafka 3": kafkatest.Kafka3, "kafka 4": kafkatest.Kafka4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := kafkatest.Start(t, kafkatest.Options{Version: version, Proxy: true, Heap: "256m"})
+			proxy := k.Broker(0).Proxy()
+			for side, way := range sides(k) { // one after the other: they share the proxy
+				t.Run(side, func(t *testing.T) { //nolint:paralleltest // see above
+					topic := "cut-" + side
+					k.CreateTopic(t, topic, 4, nil)
+					m := newMirrorer(t, "mirror", between(way.src, way.dst, topic, "--rename", "{topic}.copy", "--commit-interval", "300ms")...)
+					m.start(t)
+					m.api(t)
+					f := startFeed(t, k.Bootstrap(), topic, 4000)
+					for range rounds(20, 200) {
+						pass(t, upTo(400*time.Millisecond))
+						proxy.Cut()
+					}
+					proxy.Blackhole()
+					pass(t, time.Duration(rounds(4, 60))*time.Second)
+					require.NoError(t, proxy.Heal())
+					pass(t, time.Second)
+					proxy.Refuse()
+					pass(t, time.Second)
+					require.NoError(t, proxy.Heal())
+					written := f.end(t)
+					m.caughtUp(t, topic)
+					m.stop(t)
+					requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, topic+".copy", written)
+				})
+			}
+		})
+	}
+}
