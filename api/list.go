@@ -45,7 +45,7 @@ type lister[T any] struct {
 
 // list cuts one page out of items. A filter keeps the items of which one text contains it, without regard to case.
 func (l lister[T]) list(items []T, p page) (List[T], error) {
-	order := func(a, b *T) int { return 0 }
+	order := func(_, _ *T) int { return 0 }
 	if p.sort != "" {
 		var known bool
 		if order, known = l.sorts[p.sort]; !known {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"runtime"
-	"runtime/debug"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,7 +17,7 @@ func newMetrics(reg prometheus.Registerer, id Identity) *metrics {
 	auto := promauto.With(reg)
 	auto.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "causeway_build_info", Help: "Always 1; the labels say which build this is.", ConstLabels: labels,
-	}, []string{"version", "revision", "goversion"}).WithLabelValues(id.Version, revision(), runtime.Version()).Set(1)
+	}, []string{"version", "revision", "goversion"}).WithLabelValues(id.Version, id.Revision, runtime.Version()).Set(1)
 	return &metrics{requests: auto.NewCounterVec(prometheus.CounterOpts{
 		Name: "causeway_http_requests_total", Help: "Answered HTTP requests by pattern and status.", ConstLabels: labels,
 	}, []string{"pattern", "code"})}
@@ -27,15 +26,4 @@ func newMetrics(reg prometheus.Registerer, id Identity) *metrics {
 // count notes one answer. The label is the pattern and never the path: paths are the clients' and unbounded.
 func (m *metrics) count(pattern string, code int) {
 	m.requests.WithLabelValues(pattern, strconv.Itoa(code)).Inc()
-}
-
-func revision() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
-			}
-		}
-	}
-	return "unknown"
 }

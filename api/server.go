@@ -137,8 +137,13 @@ type headOnly struct {
 	code   int
 }
 
-func (h *headOnly) Header() http.Header          { return h.header }
-func (h *headOnly) WriteHeader(code int)         { h.code = code }
+// Header gives the headers that were set.
+func (h *headOnly) Header() http.Header { return h.header }
+
+// WriteHeader keeps the status.
+func (h *headOnly) WriteHeader(code int) { h.code = code }
+
+// Write drops the body.
 func (*headOnly) Write(body []byte) (int, error) { return len(body), nil }
 
 // countingWriter remembers the status for the metrics.
@@ -148,6 +153,7 @@ type countingWriter struct {
 	code int
 }
 
+// WriteHeader remembers the first status.
 func (c *countingWriter) WriteHeader(code int) {
 	if c.code == 0 {
 		c.code = code

@@ -271,7 +271,7 @@ func TestEventStreamAndShutdown(t *testing.T) {
 	base, stop := startServer(t, h)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/api/v1/events", http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/api/v1/events", http.NoBody)
 	require.NoError(t, err)
 	r.Header.Set("Accept", "text/event-stream")
 	r.Header.Set("Last-Event-ID", id10(old.ID))

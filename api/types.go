@@ -136,9 +136,10 @@ type Readiness struct {
 
 // Identity says who answers.
 type Identity struct {
-	Role    string // standalone, worker, controller
-	Version string
-	Worker  string
-	Route   route.Route
-	Started time.Time
+	Role     string // standalone, worker, controller
+	Version  string
+	Revision string // of the source, as git names it
+	Worker   string
+	Route    route.Route
+	Started  time.Time
 }

@@ -16,7 +16,7 @@ import (
 
 func embedded(t *testing.T, topics ...string) *kfake.Cluster {
 	t.Helper()
-	c, err := newEmbedded(kfake.NumBrokers(1))
+	c, err := newEmbedded(t.Context(), kfake.NumBrokers(1))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	for _, topic := range topics {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -67,7 +68,7 @@ func (c demoClusters) close() {
 }
 
 // startClusters starts both clusters. Without a folder they live in memory; with one they are kept, as the mirror's positions are.
-func startClusters(dir string, endless bool) (demoClusters, error) {
+func startClusters(ctx context.Context, dir string, endless bool) (demoClusters, error) {
 	var c demoClusters
 	var err error
 	start := func(name string) (*kfake.Cluster, error) {
@@ -75,7 +76,7 @@ func startClusters(dir string, endless bool) (demoClusters, error) {
 		if dir != "" {
 			opts = append(opts, kfake.DataDir(filepath.Join(dir, name)))
 		}
-		cluster, startErr := newEmbedded(opts...)
+		cluster, startErr := newEmbedded(ctx, opts...)
 		if startErr != nil {
 			return nil, fmt.Errorf("start %s cluster: %w", name, startErr)
 		}
@@ -93,7 +94,7 @@ func startClusters(dir string, endless bool) (demoClusters, error) {
 func (c demoClusters) createTopics(endless bool) error {
 	configs := map[string]string{}
 	if endless {
-		configs["retention.ms"] = fmt.Sprint(demoKeep.Milliseconds())
+		configs["retention.ms"] = strconv.FormatInt(demoKeep.Milliseconds(), 10)
 	}
 	clusters := []*kfake.Cluster{c.source}
 	if endless {
@@ -134,7 +135,7 @@ func (d *demo) settings(source, target []string, dir string) (settings, error) {
 	over(&d.flags, "log-format", d.flags.logFormat, &s.Log.Format)
 	faults := []error{s.validate()}
 	if d.rate < 1 {
-		faults = append(faults, fault("--rate", fmt.Sprint(d.rate), "must be at least 1"))
+		faults = append(faults, fault("--rate", strconv.Itoa(d.rate), "must be at least 1"))
 	}
 	if d.length < 0 {
 		faults = append(faults, fault("--for", d.length.String(), "must be 0s or more"))
@@ -146,7 +147,7 @@ func (d *demo) run(ctx context.Context) error {
 	if d.kafka {
 		return errors.New("--kafka: real brokers are started by `make kafka` and the tests for now; the demo cannot yet")
 	}
-	clusters, err := startClusters(d.dir, d.length == 0)
+	clusters, err := startClusters(context.WithoutCancel(ctx), d.dir, d.length == 0)
 	defer clusters.close()
 	if err != nil {
 		return err
@@ -222,7 +223,7 @@ func (d *demo) generateAndJudge(ctx context.Context, s settings, service *servic
 	if ctx.Err() != nil {
 		return errors.New("interrupted before the copy could be compared")
 	}
-	if err = catchUp(ctx, service); err != nil {
+	if err := catchUp(ctx, service); err != nil {
 		return err
 	}
 	hide()

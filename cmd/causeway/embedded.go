@@ -20,8 +20,9 @@ import (
 const embeddedTimeout = 10 * time.Second
 
 // newEmbedded starts an in-process cluster whose brokers answer DescribeProducers (KIP-664) as Kafka's do. kfake's own answer leaves out
-// producers without transactions, and then a mirror that starts again would think its target had lost everything.
-func newEmbedded(opts ...kfake.Opt) (*kfake.Cluster, error) {
+// producers without transactions, and then a mirror that starts again would think its target had lost everything. ctx bounds those answers,
+// not the cluster, which lives until Close.
+func newEmbedded(ctx context.Context, opts ...kfake.Opt) (*kfake.Cluster, error) {
 	c, err := kfake.NewCluster(opts...)
 	if err != nil {
 		return nil, err
@@ -33,15 +34,15 @@ func newEmbedded(opts ...kfake.Opt) (*kfake.Cluster, error) {
 			return nil, nil, false
 		}
 		var resp *kmsg.DescribeProducersResponse
-		c.SleepControl(func() { resp = describeProducers(c, asked) }) // the cluster goes on meanwhile: its log is read over the network
+		c.SleepControl(func() { resp = describeProducers(ctx, c, asked) }) // the cluster goes on meanwhile: its log is read over the network
 		return resp, nil, true
 	})
 	return c, nil
 }
 
 // describeProducers finds the producers of partitions in their logs.
-func describeProducers(c *kfake.Cluster, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
-	ctx, cancel := context.WithTimeout(context.Background(), embeddedTimeout)
+func describeProducers(ctx context.Context, c *kfake.Cluster, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
+	ctx, cancel := context.WithTimeout(ctx, embeddedTimeout)
 	defer cancel()
 	resp := req.ResponseKind().(*kmsg.DescribeProducersResponse) //nolint:errcheck,forcetypeassert // the kind belongs to the request
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
@@ -137,7 +138,7 @@ func fetchRaw(ctx context.Context, client *kgo.Client, topic string, info *kfake
 func topicID(ctx context.Context, client *kgo.Client, topic string) (id [16]byte) {
 	req := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = kmsg.StringPtr(topic)
+	t.Topic = new(topic)
 	req.Topics = append(req.Topics, t)
 	resp, err := req.RequestWith(ctx, client)
 	if err == nil && len(resp.Topics) == 1 {

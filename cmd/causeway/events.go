@@ -82,10 +82,10 @@ func (e *eventsCommand) tail(ctx context.Context, id int64, found []events.Event
 			q.Set("type", e.kind)
 		}
 		var page api.List[events.Event]
-		switch err := e.client.get(ctx, "/api/v1/events", q, &page); {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err := e.client.get(ctx, "/api/v1/events", q, &page); err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // interrupted is how following ends
+			}
 			return err
 		}
 		found = page.Items

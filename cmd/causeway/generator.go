@@ -40,7 +40,7 @@ type generator struct {
 }
 
 func newGenerator(bootstrap []string, perSecond int) (*generator, error) {
-	g := &generator{rate: perSecond, topics: demoTopics(), random: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // made-up data needs no secrecy
+	g := &generator{rate: perSecond, topics: demoTopics(), random: rand.New(rand.NewPCG(1, 2))}
 	for _, t := range g.topics {
 		client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.ClientID("causeway-demo"), kgo.DefaultProduceTopic(t.name),
 			kgo.ProducerBatchCompression(t.codec), kgo.ProducerLinger(20*time.Millisecond))

@@ -59,7 +59,7 @@ func (s *side) partitionCounts(ctx context.Context) (map[string]int32, error) {
 	counts := map[string]int32{}
 	for name, t := range topics {
 		if t.Err == nil {
-			counts[name] = int32(len(t.Partitions)) //nolint:gosec // Kafka counts partitions in int32
+			counts[name] = int32(len(t.Partitions))
 		}
 	}
 	return counts, nil

@@ -120,7 +120,7 @@ func (v *service) assemble(h *handler.Handler, build func(settings, mirrorDeps) 
 	cfg.IdleTimeout = s.Server.IdleTimeout.Duration()
 	v.server, err = api.New(cfg, api.Deps{
 		Log: v.log.Named("api"), Mirror: v, Events: log, Registry: registry,
-		Identity: api.Identity{Role: "standalone", Version: version, Worker: s.worker(), Route: s.routeName(), Started: time.Now()},
+		Identity: api.Identity{Role: "standalone", Version: version, Revision: builtFrom(), Worker: s.worker(), Route: s.routeName(), Started: time.Now()},
 	})
 	return err
 }

@@ -111,7 +111,7 @@ func defaultPolicies() map[string]string {
 
 // loadFile reads the native YAML file over s.
 func (s *settings) loadFile(path string) error {
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("--config %q: %w", path, err)
 	}
@@ -305,7 +305,7 @@ func prefixed(err error, prefix string) error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only a join at the top is taken apart
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, e := range joined.Unwrap() {
 			all = append(all, prefixed(e, prefix))

@@ -93,10 +93,10 @@ func TestSignals(t *testing.T) {
 // TestKilledUnderLoad is the promise: killed with kill -9 again and again while records flow, each record arrives once and in order.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
-	source, err := newEmbedded(kfake.NumBrokers(2))
+	source, err := newEmbedded(t.Context(), kfake.NumBrokers(2))
 	require.NoError(t, err)
 	t.Cleanup(source.Close)
-	target, err := newEmbedded(kfake.NumBrokers(2))
+	target, err := newEmbedded(t.Context(), kfake.NumBrokers(2))
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
 	for _, topic := range demoTopics() {

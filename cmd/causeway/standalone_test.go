@@ -73,8 +73,10 @@ func TestStandaloneMirrorsStopsAndResumes(t *testing.T) {
 	source, target := embedded(t, "orders", "secret"), embedded(t)
 	fill(t, source, "orders", sampleRecords()...)
 	clusters := []string{"--source", strings.Join(source.ListenAddrs(), ","), "--target", strings.Join(target.ListenAddrs(), ",")}
-	args := append([]string{"standalone", "--listen", "127.0.0.1:0", "--state", filepath.Join(t.TempDir(), "state"), "--topics", ".*,absent",
-		"--exclude", "secret", "--rename", "{source}.{topic}"}, clusters...)
+	args := append([]string{
+		"standalone", "--listen", "127.0.0.1:0", "--state", filepath.Join(t.TempDir(), "state"), "--topics", ".*,absent",
+		"--exclude", "secret", "--rename", "{source}.{topic}",
+	}, clusters...)
 	for round := range 3 {
 		p := start(t, args...)
 		api := p.api(t)

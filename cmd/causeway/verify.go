@@ -103,7 +103,7 @@ func (v *verifyCommand) run(ctx context.Context) error {
 	if err != nil {
 		return &exitError{exitIncomparable, fmt.Errorf("could not compare: %w", err)}
 	}
-	if err = v.out.print(v.stdout, found, func(t *table) { t.row(found.String()) }); err != nil {
+	if err := v.out.print(v.stdout, found, func(t *table) { t.row(found.String()) }); err != nil {
 		return err
 	}
 	if !found.Equal {
@@ -167,7 +167,7 @@ func (v *verification) run(ctx context.Context) (verdict, error) {
 	return v.compareAll(ctx, source, target, pairs, found)
 }
 
-func (v *verification) compareAll(ctx context.Context, source, target *side, pairs []pair, found verdict) (verdict, error) {
+func (*verification) compareAll(ctx context.Context, source, target *side, pairs []pair, found verdict) (verdict, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(comparedAtOnce)
 	var mu sync.Mutex // guards found

@@ -8,8 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker: -ldflags "-X main.version=…".
-var version = "dev"
+// version and revision are set by the linker: -ldflags "-X main.version=… -X main.revision=…".
+var (
+	version  = "dev"
+	revision = ""
+)
 
 type versionView struct {
 	Version   string `json:"version"`
@@ -22,7 +25,7 @@ func newVersion(stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := versionView{Version: version, Revision: revision(), GoVersion: runtime.Version()}
+			v := versionView{Version: version, Revision: builtFrom(), GoVersion: runtime.Version()}
 			return asExit(out.print(stdout, v, func(t *table) { t.row("causeway "+v.Version, v.Revision, v.GoVersion) }))
 		},
 	}
@@ -30,7 +33,11 @@ func newVersion(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-func revision() string {
+// builtFrom is the revision that the linker was told, or that Go noted.
+func builtFrom() string {
+	if revision != "" {
+		return revision
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
