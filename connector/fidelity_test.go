@@ -266,7 +266,7 @@ func TestOversizedBatchIsSplit(t *testing.T) {
 	k := kafkatest.Shared(t, kafkatest.Kafka3)
 	k.CreateTopic(t, "large", 1, nil)
 	k.CreateTopic(t, "large-copy", 1, map[string]string{"max.message.bytes": "20000"})
-	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "large", Records: 2000, ValueBytes: 500})
+	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "large", Records: 2000, ValueBytes: 500, Codec: "none"})
 	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
 	c.Add(parts("large", 1)...)
 	caughtUp(t, c, "large")
