@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mirror/causeway/api"
@@ -26,8 +27,13 @@ const (
 
 // client asks a running mirror over its native API.
 type client struct {
-	base string
-	http http.Client
+	base   string
+	config string // file that says where the mirror listens
+	level  string
+	form   string
+	given  func(flag string) bool
+	stderr func() io.Writer
+	http   http.Client
 }
 
 // apiError is an answer of the API that says no.
@@ -45,8 +51,13 @@ func (c *client) flag(cmd *cobra.Command) {
 	if def == "" {
 		def = defaultAPI
 	}
-	cmd.Flags().StringVar(&c.base, "api", def, "address of the running mirror's API (or CAUSEWAY_API)")
+	d := defaultSettings()
+	c.given, c.stderr = cmd.Flags().Changed, cmd.ErrOrStderr
+	cmd.Flags().StringVar(&c.base, "api", def, "`URL` of the running mirror's API (or CAUSEWAY_API)")
 	cmd.Flag("api").DefValue = defaultAPI // help is the same whatever the environment says
+	cmd.Flags().StringVar(&c.config, "config", "", "the mirror's native YAML `FILE`: its server.listen is asked, unless --api is given")
+	cmd.Flags().StringVar(&c.level, "log-level", d.Log.Level, "`LEVEL`: trace, debug, info, warn, error or off; debug shows the requests")
+	cmd.Flags().StringVar(&c.form, "log-format", d.Log.Format, "`FORM`: text or json")
 }
 
 // get asks for path and reads the JSON answer into v.
@@ -63,6 +74,11 @@ func (c *client) get(ctx context.Context, path string, q url.Values, v any) erro
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", target, err)
 	}
+	log, err := c.logger()
+	if err != nil {
+		return err
+	}
+	log.Debug("ask", "url", target)
 	resp, err := c.http.Do(r)
 	if err != nil {
 		return fmt.Errorf("ask the mirror at --api %s: %w", base, unwrapURL(err))
@@ -85,7 +101,24 @@ func (c *client) get(ctx context.Context, path string, q url.Values, v any) erro
 	return nil
 }
 
+// logger writes to stderr; answers go to stdout.
+func (c *client) logger() (hclog.Logger, error) {
+	s := defaultSettings()
+	s.Log.Level, s.Log.Format = c.level, c.form
+	if err := s.validateLog(); err != nil {
+		return nil, err
+	}
+	return newLogger(&s, c.stderr()), nil
+}
+
 func (c *client) address() (string, error) {
+	if c.config != "" && !c.given("api") {
+		s := defaultSettings()
+		if err := s.loadFile(c.config); err != nil {
+			return "", err
+		}
+		return s.localAPI()
+	}
 	base := strings.TrimRight(c.base, "/")
 	if !strings.Contains(base, "://") {
 		base = "http://" + base

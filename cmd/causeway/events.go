@@ -86,7 +86,10 @@ func (e *eventsCommand) tail(ctx context.Context, id int64, found []events.Event
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // interrupted is how following ends
 			}
-			return err
+			if !transient(err) {
+				return err
+			}
+			pause(ctx, time.Second) // a mirror that restarts goes on with greater ids
 		}
 		found = page.Items
 	}

@@ -102,6 +102,23 @@ func TestReads(t *testing.T) {
 	}
 }
 
+func TestReadsTakeTheAddressFromAFile(t *testing.T) {
+	t.Parallel()
+	base, _, _ := serveAPI(t, 1)
+	_, port, _ := strings.Cut(strings.TrimPrefix(base, "http://"), ":")
+	file := writeFile(t, "server: {listen: ':"+port+"'}")
+	code, stdout, stderr := command(t.Context(), "status", "--config", file, "--log-level", "debug", "--log-format", "json")
+	require.Equal(t, 0, code, stderr)
+	require.Contains(t, stdout, "@a@b@1")
+	require.Contains(t, stderr, `"url":"http://127.0.0.1:`+port+`/api/v1/status"`)
+	code, _, stderr = command(t.Context(), "status", "--config", file, "--api", "127.0.0.1:1")
+	require.Equal(t, exitFailure, code, "a flag wins over the file")
+	require.Contains(t, stderr, "127.0.0.1:1")
+	code, _, stderr = command(t.Context(), "status", "--log-level", "loud")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, stderr, `log.level (--log-level) "loud"`)
+}
+
 func TestReadsSayNo(t *testing.T) {
 	t.Parallel()
 	base, _, _ := serveAPI(t, 1)

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 			code = exitFault
 		}
 	}()
-	root := newRoot(stdout, stderr)
+	root := newRoot(stdout, stderr)           //nolint:contextcheck // cobra carries ctx to the commands
 	root.SetArgs(append([]string{}, args...)) // nil would make cobra look at the process's own arguments
 	return report(root.ExecuteContext(ctx), stderr)
 }

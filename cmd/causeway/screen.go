@@ -38,8 +38,21 @@ func (s *screen) show(line string) {
 		fmt.Fprintln(s.out, line)
 		return
 	}
-	s.line = line
-	fmt.Fprint(s.out, clearLine+line)
+	s.line = s.fit(line)
+	fmt.Fprint(s.out, clearLine+s.line)
+}
+
+// fit cuts a line to the terminal's width: one that wraps could not be redrawn in place.
+func (s *screen) fit(line string) string {
+	f, ok := s.out.(*os.File)
+	if !ok {
+		return line
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if runes := []rune(line); err == nil && width > 1 && len(runes) >= width {
+		return string(runes[:width-1])
+	}
+	return line
 }
 
 // say writes a line that stays.

@@ -241,14 +241,11 @@ func (s *settings) validateWorker() error {
 func (s *settings) validateRest() error {
 	faults := []error{
 		oneOf("offsets.store", s.Offsets.Store, "file"),
-		oneOf("log.format (--log-format)", s.Log.Format, "text", "json"),
+		s.validateLog(),
 		positive("server.idle_timeout", s.Server.IdleTimeout),
 	}
 	if s.Offsets.Dir == "" {
 		faults = append(faults, fault("offsets.dir (--state)", "", "must name a folder"))
-	}
-	if hclog.LevelFromString(s.Log.Level) == hclog.NoLevel {
-		faults = append(faults, fault("log.level (--log-level)", s.Log.Level, "must be trace, debug, info, warn, error or off"))
 	}
 	if _, port, err := net.SplitHostPort(s.Server.Listen); err != nil {
 		faults = append(faults, fault("server.listen (--listen)", s.Server.Listen, "must be HOST:PORT or :PORT"))
@@ -256,6 +253,26 @@ func (s *settings) validateRest() error {
 		faults = append(faults, fault("server.listen (--listen)", s.Server.Listen, "the port must be a number from 0 to 65535"))
 	}
 	return errors.Join(faults...)
+}
+
+func (s *settings) validateLog() error {
+	levelErr := error(nil)
+	if hclog.LevelFromString(s.Log.Level) == hclog.NoLevel {
+		levelErr = fault("log.level (--log-level)", s.Log.Level, "must be trace, debug, info, warn, error or off")
+	}
+	return errors.Join(levelErr, oneOf("log.format (--log-format)", s.Log.Format, "text", "json"))
+}
+
+// localAPI is where a mirror with these settings answers on this machine.
+func (s *settings) localAPI() (string, error) {
+	host, port, err := net.SplitHostPort(s.Server.Listen)
+	if err != nil {
+		return "", fault("server.listen (--listen)", s.Server.Listen, "must be HOST:PORT or :PORT")
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
 }
 
 // validateStart accepts earliest, latest, a time or a duration back.
