@@ -50,6 +50,8 @@ type Lane struct {
 	meter  meter
 	counts *counts
 	queued bool // in the stream's list
+	// backlog: counted among the lanes that have more to send than they get away.
+	backlog bool
 	paused bool
 	// closing is set when nothing more may be sent; drained closes when nothing is unanswered any more.
 	closing bool
@@ -139,6 +141,7 @@ func (l *Lane) drainedLocked() {
 func (l *Lane) discard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.backlogLocked(false)
 	l.out.flying = ring[uint64]{}
 	l.resetLocked()
 }

@@ -1,9 +1,10 @@
 package mirror
 
-// A broker works one connection's requests through replication one after the other, so a partition with replicas takes some hundred to two
-// thousand batches a second, however small they are. A lane of small batches that stays behind for that reason merges them by rewriting,
-// and is raw again as soon as it has caught up.
+// A broker works one connection's requests through replication one after the other, so a connection with replicas behind it takes some
+// hundred to two thousand requests a second, however small they are. Many lanes fill a request together; one or two lanes of small batches
+// can't, and stay behind. Such a lane merges batches by rewriting, and is raw again as soon as it has caught up.
 const (
+	mergeLanes     = 4    // more lanes than these with a backlog fill their requests raw
 	mergeBacklog   = 16   // batches that wait to be sent
 	mergeBatchRate = 2500 // batches/s below which it is the broker's round that limits, not the bytes
 	mergeBatchSize = 128 << 10
@@ -11,16 +12,41 @@ const (
 
 // behindLocked is the size up to which batches are merged now; 0 = not at all.
 func (l *Lane) behindLocked() int {
+	if l.plan.Merge == 0 {
+		return 0
+	}
 	o := &l.out
-	if l.plan.Merge == 0 || o.phase != open {
-		return 0
-	}
 	waiting := int(o.queue.tail-o.sent) + len(l.in.entries)
-	if waiting < mergeBacklog || l.meter.batchRate == 0 || l.meter.batchRate > mergeBatchRate {
-		return 0
-	}
-	if l.meter.rate/l.meter.batchRate > mergeBatchSize && !l.meter.merging {
+	l.backlogLocked(o.phase == open && (waiting >= mergeBacklog || l.meter.merging && l.waitingBytesLocked() >= l.plan.Merge))
+	small := l.meter.batchRate > 0 && l.meter.batchRate < mergeBatchRate && l.meter.rate < mergeBatchSize*l.meter.batchRate
+	l.meter.merging = l.backlog && l.stream.backlogs.Load() <= mergeLanes && (small || l.meter.merging)
+	if !l.meter.merging {
 		return 0
 	}
 	return l.plan.Merge
+}
+
+// backlogLocked counts the lane among those with a backlog, or not.
+func (l *Lane) backlogLocked(now bool) {
+	if now == l.backlog {
+		return
+	}
+	l.backlog = now
+	if now {
+		l.stream.backlogs.Add(1)
+	} else {
+		l.stream.backlogs.Add(-1)
+	}
+}
+
+// waitingBytesLocked is how much waits to be sent, counted up to the size of a merged batch.
+func (l *Lane) waitingBytesLocked() (bytes int) {
+	o := &l.out
+	for i := o.sent; i < o.queue.tail && bytes < l.plan.Merge; i++ {
+		bytes += len(o.queue.at(i).batch)
+	}
+	for i := 0; i < len(l.in.entries) && bytes < l.plan.Merge; i++ {
+		bytes += len(l.in.entries[i].batch)
+	}
+	return bytes
 }

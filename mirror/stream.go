@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -46,9 +47,10 @@ func New(cfg Config, deps Deps) *Mirror {
 		deps.Now = time.Now
 	}
 	m := &Mirror{}
+	backlogs := &atomic.Int32{}
 	m.metrics = newMetrics(deps.Registerer, deps.Route, m.Lanes)
 	for range cfg.Streams {
-		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), lanes: map[route.Partition]*Lane{}}
+		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, lanes: map[route.Partition]*Lane{}}
 		s.hand.budget = deps.Pool.Budget()
 		m.streams = append(m.streams, s)
 	}
@@ -132,6 +134,8 @@ type Stream struct {
 	metrics *metrics
 	hand    hand // used by the loop alone
 	wake    chan struct{}
+	// backlogs is how many lanes of the whole route have more to send than they get away.
+	backlogs *atomic.Int32
 
 	mu      sync.Mutex // guards lanes and pending; a leaf: nothing is called while it is held
 	lanes   map[route.Partition]*Lane
