@@ -7,7 +7,7 @@ REVISION ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 LINT     := bin/golangci-lint
 
-# Java servers are heavy: packages that start them stand below test/ and run one at a time, the others beside each other.
+# Java servers are heavy: packages that start many stand below test/ and run one at a time, two tests at once.
 UNIT      = $$($(GO) list ./... | grep -v /test/)
 BROKERS   = $$($(GO) list ./test/...)
 
@@ -31,7 +31,7 @@ demo: build ## mirror between two embedded clusters and open the page (Ctrl-C en
 test: kafka-if-possible ## run all tests, those on real brokers included (needs java, mvn for the first time)
 	@status=0; \
 	$(GO) test -shuffle=on -timeout 20m $(UNIT) || status=1; \
-	$(GO) test -shuffle=on -timeout 20m -p 1 $(BROKERS) || status=1; \
+	$(GO) test -shuffle=on -timeout 20m -p 1 -parallel 2 $(BROKERS) || status=1; \
 	exit $$status
 
 test-short: ## run the quick tests: no real brokers, little randomness
