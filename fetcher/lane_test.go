@@ -66,6 +66,58 @@ func TestRewindTakesACallBackFromTheColdLoop(t *testing.T) {
 	require.Less(t, time.Since(began), 4*time.Second, "it waited for the long poll")
 }
 
+func TestColdPartitionWithDataBecomesHot(t *testing.T) {
+	t.Parallel()
+	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
+	cfg := fast()
+	cfg.ColdWait, cfg.ColdAfter, cfg.HotIdleWait = 7*time.Second, 50*time.Millisecond, 33*time.Millisecond
+	var cold, hot atomic.Int32
+	watchFetches(kc, func(req *kmsg.FetchRequest) {
+		switch req.MaxWaitMillis {
+		case 7000:
+			cold.Add(1)
+		case 33:
+			hot.Add(1)
+		}
+	})
+	r := newRig(t, kc, cfg, 64<<20)
+	l := r.add("a", 0, newLane(0))
+	for i := range 3 {
+		before := hot.Load()
+		eventually(t, func() bool { return cold.Load() > int32(i) }, "it becomes cold")
+		r.produce("a", 0, i, 1)
+		l.requireValues(t, values(0, i+1))
+		eventually(t, func() bool { return hot.Load() > before }, "it becomes hot")
+	}
+}
+
+func TestDamageIsFetchedAgainInANewSession(t *testing.T) {
+	t.Parallel()
+	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
+	cfg := fast()
+	var opened, went atomic.Int32 // cold sessions, and fetches in them
+	watchFetches(kc, func(req *kmsg.FetchRequest) {
+		switch {
+		case req.MaxWaitMillis != int32(cfg.ColdWait.Milliseconds()):
+		case req.SessionEpoch == 0:
+			opened.Add(1)
+		default:
+			went.Add(1)
+		}
+	})
+	r := newRig(t, kc, cfg, 64<<20)
+	l := r.add("a", 0, newLane(0))
+	r.produce("a", 0, 0, 1)
+	l.requireValues(t, values(0, 1))
+	eventually(t, func() bool { return went.Load() > 2 }, "it is cold alone")
+	require.Equal(t, int32(1), opened.Load())
+	h := kc.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "a", Err: kerr.CorruptMessage})
+	eventually(t, func() bool { return h.Hits() > 0 && opened.Load() == 2 }, "another session")
+	r.produce("a", 0, 1, 1)
+	l.requireValues(t, values(0, 2))
+	require.Nil(t, l.fault())
+}
+
 func TestWithheldIsNotFetchedUntilWake(t *testing.T) {
 	t.Parallel()
 	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))

@@ -33,7 +33,7 @@ type loop struct {
 	slots   map[route.Partition]*slot
 	active  int     // slots that are not withheld
 	dirty   []*slot // to be asked
-	changed []*slot // to be listed
+	changed []*slot // to be listed if they changed
 	gone    []*slot // to be forgotten by the session
 	session session
 	room    int64 // bytes that the next hot fetch asks for
@@ -254,9 +254,7 @@ func (l *loop) ask(s *slot) {
 	at := s.m.place.Load()
 	s.generation = w.generation
 	s.want = entry{offset: w.offset, maxBytes: w.maxBytes, epoch: at.epoch, read: w.epoch, id: at.id}
-	if !s.listed || s.sent != s.want {
-		l.changed = append(l.changed, s)
-	}
+	l.changed = append(l.changed, s)
 }
 
 // cool offers a hot partition without data to the cold loop. One that is behind the log's end only waits for its turn; if that lasts it is no
