@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/causeway-mirror/causeway/batch"
@@ -43,10 +42,15 @@ type takeover struct {
 	walkTo    int32     // walking: the sequence that follows the target's last record of ours
 	certify   uint64    // certifying: the entry to send alone
 	holed     bool      // what follows the checkpoint is no longer whole in the queue: only the source has it
-	repeated  bool      // the last stored batch was sent again to certify, and refused: its boundaries differ
+	repeated  bool      // the last stored batch must not be sent again to certify: its boundaries differ, or it would be stored again
+	bounds    int32     // base sequence of the last stored batch, as the target's log shows it; -1 = not known
+	known     bool      // a leader refused the first batch after the checkpoint: so it knows the id, although no answer of ours says so
 	inquiring bool      // an inquiry is under way
+	heard     time.Time // when what is known of the target was asked for, or acknowledged
+	askedAt   time.Time // when the last inquiry began
 	askLog    bool      // the next inquiry must read the log
 	doubt     time.Time // since when the target seems to have less than it acknowledged
+	doubted   time.Time // when it seemed so the last time
 	notBefore time.Time // the next inquiry's time
 	failures  int       // since the last acknowledgement
 	fault     *route.Fault
@@ -109,7 +113,7 @@ func (l *Lane) nextLocked() (uint64, bool) {
 	}
 	switch o.phase {
 	case certifying:
-		if o.flying.len() > 0 {
+		if o.flying.len() > 0 || l.forgottenLocked() {
 			return 0, false
 		}
 		for o.certify < q.tail && q.at(o.certify).records == 0 {
@@ -121,11 +125,7 @@ func (l *Lane) nextLocked() (uint64, bool) {
 			o.sent++
 		}
 		if o.sent < q.tail {
-			if o.flying.len() == 0 && l.forgottenLocked() {
-				l.enterLocked(asking) // the broker may have forgotten the id; the sink asks next
-				return 0, false
-			}
-			return o.sent, true
+			return o.sent, o.flying.len() > 0 || !l.forgottenLocked()
 		}
 		return l.windowEndLocked()
 	case asking, walking, failing, halted:
@@ -137,7 +137,7 @@ func (l *Lane) nextLocked() (uint64, bool) {
 // closes the window.
 func (l *Lane) windowEndLocked() (uint64, bool) {
 	o := &l.out
-	if o.window == 0 || o.sent == o.queue.head || o.flying.len() > 0 {
+	if o.window == 0 || o.sent == o.queue.head || o.flying.len() > 0 || l.forgottenLocked() {
 		return 0, false
 	}
 	i := o.sent - 1
@@ -157,10 +157,19 @@ func (l *Lane) windowEndLocked() (uint64, bool) {
 // windowQuiet is how long a lane must have had nothing to send before its window is closed by sending the last batch again.
 const windowQuiet = 20 * time.Millisecond
 
-// forgottenLocked says that the id was silent for so long that the target may have forgotten it, and would take any sequence.
+// forgottenLocked says that nothing was heard of the target for so long that it may have forgotten the id, and would take any sequence, also
+// a repeat. The lane then asks again. Nothing may be unanswered.
 func (l *Lane) forgottenLocked() bool {
-	c := &l.pos.checkpoint
-	return l.plan.IDExpiration > 0 && c.Opened && l.stream.now().Sub(c.AckedAt) > l.plan.IDExpiration/2
+	o := &l.out
+	if l.plan.IDExpiration == 0 || l.stream.now().Sub(o.heard) <= l.plan.IDExpiration/2 {
+		return false
+	}
+	o.sent, o.window = o.queue.head, 0
+	if o.holed {
+		l.resetLocked()
+	}
+	l.enterLocked(asking)
+	return true
 }
 
 // Answer takes the target's answer to the oldest batch that was taken and not answered: all as it was sent, base the target offset of
@@ -202,6 +211,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	c := &l.pos.checkpoint
 	e := q.at(i)
 	c.SourceOffset, c.Sequence, c.LeaderEpoch, c.Opened, c.AckedAt = e.next, e.end(), e.epoch, true, now
+	o.heard = now
 	c.TargetOffset = route.NoOffset
 	if base >= 0 {
 		c.TargetOffset = base + route.Offset(e.records)
@@ -219,12 +229,15 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	if o.phase == certifying {
 		l.enterLocked(open)
 		o.sent = q.head
-		o.holed, o.repeated = false, false
+		o.holed, o.repeated, o.known = false, false, false
 		l.wake.Sink()
 	}
 	o.failures, o.doubt, o.fault = 0, time.Time{}, nil
 	l.recoveredLocked()
 	l.trimLocked()
+	if q.len() == 0 {
+		l.backlogLocked(false)
+	}
 	l.lagLocked(now)
 	l.pos.dirty = true
 	l.roomLeftLocked(now)
@@ -249,7 +262,8 @@ func (l *Lane) trimLocked() {
 func (l *Lane) failedLocked(f *route.Fault) {
 	o := &l.out
 	if o.phase == certifying && f.Class == route.Order && o.certify < o.sent && offsets.Ahead(o.queue.at(o.certify).seq, o.walkTo) > 0 {
-		o.repeated = true
+		o.repeated = o.repeated || l.knownLocked()
+		o.known, o.askLog = true, o.repeated // its boundaries stand in the log
 	}
 	l.enterLocked(failing)
 	o.fault = f
@@ -267,9 +281,7 @@ func (l *Lane) rewindLocked() {
 	l.enterLocked(asking)
 	switch o.fault.Class {
 	case route.Refused, route.Corrupt:
-		l.enterLocked(halted)
-		l.haltedLocked(o.fault)
-		l.resetLocked() // its memory serves others meanwhile; the source still has what it held
+		l.haltLocked(o.fault)
 	case route.Order:
 		l.retryLocked(3, 20*time.Millisecond)
 	case route.Busy:
@@ -287,6 +299,6 @@ func (l *Lane) retryLocked(free int, least time.Duration) {
 	o.notBefore = l.stream.now()
 	if n := o.failures - free; n > 0 {
 		span := min(least<<min(n-1, 6), 2*time.Second)
-		o.notBefore = o.notBefore.Add(span/2 + rand.N(span))
+		o.notBefore = o.notBefore.Add(span/2 + l.stream.deps.Jitter(span))
 	}
 }

@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Deps struct {
 	Route      string // label of all metrics
 	Worker     string // written into checkpoints
 	Now        func() time.Time
+	Jitter     func(most time.Duration) time.Duration // a random time below most; nil: math/rand
 }
 
 // Mirror is all streams of one route on one worker.
@@ -45,6 +47,9 @@ type Mirror struct {
 func New(cfg Config, deps Deps) *Mirror {
 	if deps.Now == nil {
 		deps.Now = time.Now
+	}
+	if deps.Jitter == nil {
+		deps.Jitter = rand.N[time.Duration]
 	}
 	m := &Mirror{}
 	backlogs := &atomic.Int32{}

@@ -35,7 +35,7 @@ func (l *Lane) Inquiry() (q offsets.Inquiry, due time.Time) {
 	if now.Before(o.notBefore) {
 		return q, o.notBefore
 	}
-	o.inquiring = true
+	o.inquiring, o.askedAt = true, now
 	c := &l.pos.checkpoint
 	q = offsets.Inquiry{Question: offsets.AskProducer, ProducerID: c.ProducerID, ProducerEpoch: c.ProducerEpoch, From: c.TargetOffset}
 	if o.askLog {
@@ -65,12 +65,13 @@ func (l *Lane) Hint(h offsets.Hint, f *route.Fault) {
 // unansweredLocked waits for a target that can't be asked. After a while the lane gives its memory to those who can send.
 func (l *Lane) unansweredLocked(f *route.Fault) {
 	o := &l.out
-	o.fault = f
+	o.fault, o.doubt = f, time.Time{}
 	o.failures++
 	l.pos.lastError = f.Error()
-	if f.Class == route.Refused {
-		l.enterLocked(halted)
-		l.haltedLocked(f)
+	if f.Class == route.Refused && o.askLog && o.repeated {
+		o.askLog = false // the log may not be read, so the next record is waited for
+	} else if f.Class == route.Refused {
+		l.haltLocked(f)
 		return
 	}
 	if l.stream.now().Sub(o.since) > l.stream.cfg.HoldFor && l.in.held > minFetch {
@@ -83,10 +84,10 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 	o := &l.out
 	c := &l.pos.checkpoint
 	log := o.askLog
-	o.askLog = false
+	o.askLog, o.heard = false, o.askedAt
 	switch {
 	case h.Known && h.Epoch == c.ProducerEpoch:
-		l.standsLocked(offsets.Plus(h.Last, 1))
+		l.standsLocked(h)
 	case h.Known && h.Epoch > c.ProducerEpoch:
 		l.doubtLocked("INVALID_PRODUCER_EPOCH", fmt.Sprintf("epoch %d was begun by another owner, ours is %d", h.Epoch, c.ProducerEpoch))
 	case log:
@@ -101,11 +102,10 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 // unknownLocked decides when neither the broker's producer state nor the log from the checkpoint on knows of our id.
 func (l *Lane) unknownLocked(h offsets.Hint) {
 	c := &l.pos.checkpoint
-	expired := l.plan.IDExpiration > 0 && l.stream.now().Sub(c.AckedAt) > l.plan.IDExpiration/2
 	switch {
 	case h.End < c.TargetOffset:
 		l.doubtLocked("TARGET_LOST", fmt.Sprintf("the target ends at %d, %d was acknowledged", h.End, c.TargetOffset))
-	case c.Opened && !expired:
+	case l.knownLocked():
 		l.doubtLocked("TARGET_LOST", "the target does not know our producer id any more")
 	default:
 		if c.Opened && h.Start > c.TargetOffset && c.TargetOffset >= 0 {
@@ -124,9 +124,10 @@ func (l *Lane) doubtLocked(code, why string) {
 	o.failures++
 	o.fault = &route.Fault{Class: route.Order, Code: code, Err: fmt.Errorf("%s (asked %d times)", why, o.failures)}
 	l.pos.lastError = o.fault.Error()
-	if o.doubt.IsZero() {
-		o.doubt = now
+	if o.doubt.IsZero() || now.Sub(o.doubted) > doubtFor/2 {
+		o.doubt = now // the first time, or this process slept
 	}
+	o.doubted = now
 	if now.Sub(o.doubt) < doubtFor {
 		l.retryLocked(0, 50*time.Millisecond)
 		return
@@ -135,13 +136,26 @@ func (l *Lane) doubtLocked(code, why string) {
 	c := &l.pos.checkpoint
 	l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, "the target does not hold what it acknowledged").
 		Range(c.SourceOffset, c.SourceOffset).Because(why))
+	l.haltLocked(o.fault)
+}
+
+// haltLocked stops sending until Retry. The lane's memory serves others meanwhile; the source still has what it held.
+func (l *Lane) haltLocked(f *route.Fault) {
 	l.enterLocked(halted)
-	l.haltedLocked(o.fault)
+	l.haltedLocked(f)
+	l.resetLocked()
+}
+
+// knownLocked says that every log that can be elected knows our id, because a batch of it was acknowledged with acks=all not long ago.
+func (l *Lane) knownLocked() bool {
+	c := &l.pos.checkpoint
+	return l.out.known || c.Opened && (l.plan.IDExpiration == 0 || l.stream.now().Sub(c.AckedAt) <= l.plan.IDExpiration/2)
 }
 
 // standsLocked goes on from the sequence that follows the target's last record of ours.
-func (l *Lane) standsLocked(next int32) {
+func (l *Lane) standsLocked(h offsets.Hint) {
 	o := &l.out
+	next := offsets.Plus(h.Last, 1)
 	d := offsets.Ahead(l.pos.checkpoint.Sequence, next)
 	if d < 0 {
 		l.doubtLocked("TARGET_LOST", fmt.Sprintf("the target ends at sequence %d, %d was acknowledged", next, l.pos.checkpoint.Sequence))
@@ -151,7 +165,15 @@ func (l *Lane) standsLocked(next int32) {
 	if next != o.walkTo {
 		o.walkTo, o.repeated = next, false
 	}
-	if d == 0 {
+	o.bounds = -1
+	if h.Forgotten {
+		o.repeated = true
+	} else if h.Read {
+		o.bounds = h.First
+	}
+	if d == 0 || !l.knownLocked() && !h.Forgotten {
+		// Until an id is known everywhere, what one log has of it may be lost with that log, and a leader that does not know the id would
+		// take the batch behind it and make the loss final. So the first batch goes again: a repeat, or the opener that it must be.
 		l.certifyLocked(o.queue.head)
 		return
 	}
@@ -184,19 +206,17 @@ func (l *Lane) walkLocked() {
 	}
 	switch {
 	case i < q.tail:
-		if stored := offsets.Ahead(q.at(i).seq, o.walkTo); stored > 0 {
-			if err := l.cropLocked(q.at(i), int32(stored)); err != nil {
-				l.in.fault = &route.Fault{Class: route.Corrupt, Code: "CORRUPT_MESSAGE", Err: err}
-				l.enterLocked(halted)
-				l.haltedLocked(l.in.fault)
-				return
-			}
+		if stored := offsets.Ahead(q.at(i).seq, o.walkTo); stored > 0 && !l.cutLocked(i, i, o.walkTo, q.at(i).end()) {
+			return
 		}
 		l.certifyLocked(i)
-	case found && o.ready == o.walkTo && !o.repeated:
+	case found && o.ready == o.walkTo && (!o.repeated || q.at(last).seq == o.bounds):
 		l.certifyLocked(last)
+	case found && o.ready == o.walkTo && o.bounds >= 0:
+		l.repeatLocked(last)
 	case found:
-		for q.head < last { // not before the last stored one: it may be needed to certify with
+		// What lies before the last stored batch is not needed any more, but for what may be needed to send that one again.
+		for q.head < last && (o.bounds < 0 || offsets.Ahead(q.at(q.head).end(), o.bounds) >= 0) {
 			o.holed = o.holed || q.at(q.head).records > 0
 			l.releaseLocked(q.at(q.head))
 			q.pop()
@@ -206,24 +226,60 @@ func (l *Lane) walkLocked() {
 	}
 }
 
-// cropLocked leaves out the first records of an entry, which an earlier owner with other batch boundaries has stored.
-func (l *Lane) cropLocked(e *entry, stored int32) error {
-	c := &l.pos.checkpoint
-	var w batch.Rewriter
-	pieces, err := w.Rewrite([]batch.Batch{e.batch}, batch.Options{From: route.Offset(stored)}) // a patched batch begins at 0 and is dense
-	if err != nil {
-		return fmt.Errorf("crop batch at source offset %d: %w", e.first, err)
+// repeatLocked certifies with the last stored batch as an earlier owner with other boundaries has sent it: from o.bounds to the end of
+// entry last. A broker tells a repeat by first and last sequence.
+func (l *Lane) repeatLocked(last uint64) {
+	o := &l.out
+	q := &o.queue
+	first := last
+	for first > q.head && offsets.Ahead(o.bounds, q.at(first).seq) > 0 {
+		first--
 	}
-	if len(pieces) != 1 || pieces[0].Batch.Records() != e.records-stored {
-		return fmt.Errorf("crop batch at source offset %d: %d records became something else", e.first, e.records)
+	if offsets.Ahead(q.at(first).seq, o.bounds) < 0 || !l.cutLocked(first, last, o.bounds, o.walkTo) {
+		return // it begins before the checkpoint, so that only the next record can certify
+	}
+	for i := first; i < last; i++ { // what has moved to the last one counts there
+		e := q.at(i)
+		e.records = max(0, min(e.records, int32(offsets.Ahead(e.seq, o.bounds))))
+	}
+	l.certifyLocked(last)
+}
+
+// cutLocked makes entry last a batch of the records with sequences from to, not including, to, out of entries first to last. It halts the
+// lane if they can't be decoded.
+func (l *Lane) cutLocked(first, last uint64, from, to int32) bool {
+	q := &l.out.queue
+	var in []batch.Batch
+	for i := first; i <= last; i++ {
+		if e := q.at(i); e.records > 0 {
+			in = append(in, e.batch)
+		}
+	}
+	seq, n := q.at(first).seq, int32(offsets.Ahead(from, to))
+	var w batch.Rewriter
+	pieces, err := w.Rewrite(in, batch.Options{Map: func(*batch.Record) (batch.Verdict, error) {
+		at := offsets.Ahead(from, seq)
+		seq = offsets.Plus(seq, 1)
+		if at < 0 || at >= int64(n) {
+			return batch.Drop, nil
+		}
+		return batch.Keep, nil
+	}})
+	e := q.at(last)
+	if err == nil && (len(pieces) != 1 || pieces[0].Batch.Records() != n) {
+		err = fmt.Errorf("%d records became something else", n)
+	}
+	if err != nil {
+		l.haltLocked(&route.Fault{Class: route.Corrupt, Code: "CORRUPT_MESSAGE", Err: fmt.Errorf("cut batch at source offset %d: %w", e.first, err)})
+		return false
 	}
 	l.releaseLocked(e)
-	e.batch, e.raw = pieces[0].Batch, false
-	e.seq, e.records = offsets.Plus(e.seq, stored), e.records-stored
-	e.charged = int64(len(e.batch))
+	e.batch, e.raw, e.charged = pieces[0].Batch, false, int64(len(pieces[0].Batch))
+	e.seq, e.records = from, n
 	l.in.held += e.charged
 	l.stream.budget().Force(e.charged)
-	e.batch.Patch(batch.Producer{ID: c.ProducerID, Epoch: c.ProducerEpoch, Sequence: e.seq})
-	l.out.holed = true // its head is in no entry any more
-	return nil
+	c := &l.pos.checkpoint
+	e.batch.Patch(batch.Producer{ID: c.ProducerID, Epoch: c.ProducerEpoch, Sequence: from})
+	l.out.holed = true // some of what follows the checkpoint stands in no entry of its own any more
+	return true
 }

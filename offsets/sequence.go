@@ -44,6 +44,11 @@ type Hint struct {
 	Epoch     int16 // of that entry
 	Last      int32 // last sequence of that entry
 	Timestamp int64 // of the entry's last batch, in ms; -1 when unknown
+	// Forgotten says that the broker itself has no entry (its producer state expired, or it can't be asked for it) and only the log showed
+	// what is known: a batch that is sent again may be stored again.
+	Forgotten bool
+	// First is the base sequence of the batch that ends at Last; -1 unless the log was read and shows it.
+	First int32
 
 	Start, End route.Offset // of the target's log up to its high watermark; NoOffset when not asked
 	Read       bool         // the log itself was read (AskLog) from ReadFrom to End

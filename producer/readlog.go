@@ -30,7 +30,7 @@ func (p *Producer) readLog(ctx context.Context, leader int32, q inquiry, h offse
 	if err != nil {
 		return h, classify(err)
 	}
-	h.Start = starts[target].Offset
+	h.Start, h.Forgotten = starts[target].Offset, !h.Known
 	h.ReadFrom = max(q.From, h.Start)
 	conn, err := p.client.Dial(ctx, leader)
 	if err != nil {
@@ -101,9 +101,18 @@ func (r *logReader) scan(records []byte, at route.Offset) (route.Offset, error) 
 		}
 		records, at = rest, b.NextOffset()
 		if b.Magic() >= 2 && !b.Control() && b.ProducerID() == r.q.ProducerID && b.ProducerEpoch() >= r.q.ProducerEpoch {
-			h := r.hint
-			h.Known, h.Epoch, h.Timestamp = true, b.ProducerEpoch(), b.MaxTimestamp()
-			h.Last = offsets.Plus(b.BaseSequence(), b.LastOffsetDelta())
+			r.found(b)
 		}
+	}
+}
+
+// found notes a batch of ours. What the broker itself remembers counts more than what the log shows up to its high watermark.
+func (r *logReader) found(b batch.Batch) {
+	h, last := r.hint, offsets.Plus(b.BaseSequence(), b.LastOffsetDelta())
+	if h.Forgotten {
+		h.Known, h.Epoch, h.Last, h.Timestamp = true, b.ProducerEpoch(), last, b.MaxTimestamp()
+	}
+	if h.First = -1; h.Epoch == b.ProducerEpoch() && h.Last == last {
+		h.First = b.BaseSequence()
 	}
 }
