@@ -44,7 +44,7 @@ type takeover struct {
 	holed     bool      // what follows the checkpoint is no longer whole in the queue: only the source has it
 	repeated  bool      // the last stored batch must not be sent again to certify: its boundaries differ, or it would be stored again
 	bounds    int32     // base sequence of the last stored batch, as the target's log shows it; -1 = not known
-	known     bool      // a leader refused the first batch after the checkpoint: so it knows the id, although no answer of ours says so
+	knownAt   time.Time // when a leader refused the first batch after the checkpoint: so it knows the id, although no answer of ours says so
 	inquiring bool      // an inquiry is under way
 	heard     time.Time // when what is known of the target was asked for, or acknowledged
 	askedAt   time.Time // when the last inquiry began
@@ -229,7 +229,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	if o.phase == certifying {
 		l.enterLocked(open)
 		o.sent = q.head
-		o.holed, o.repeated, o.known = false, false, false
+		o.holed, o.repeated = false, false
 		l.wake.Sink()
 	}
 	o.failures, o.doubt, o.fault = 0, time.Time{}, nil
@@ -263,7 +263,7 @@ func (l *Lane) failedLocked(f *route.Fault) {
 	o := &l.out
 	if o.phase == certifying && f.Class == route.Order && o.certify < o.sent && offsets.Ahead(o.queue.at(o.certify).seq, o.walkTo) > 0 {
 		o.repeated = o.repeated || l.knownLocked()
-		o.known, o.askLog = true, o.repeated // its boundaries stand in the log
+		o.knownAt, o.askLog = l.stream.now(), o.repeated // its boundaries stand in the log
 	}
 	l.enterLocked(failing)
 	o.fault = f

@@ -146,10 +146,15 @@ func (l *Lane) haltLocked(f *route.Fault) {
 	l.resetLocked()
 }
 
-// knownLocked says that every log that can be elected knows our id, because a batch of it was acknowledged with acks=all not long ago.
+// knownLocked says that every log that can be elected knows our id, because a batch of it was acknowledged with acks=all not long ago, by
+// us or, as a refusal shows, by another owner.
 func (l *Lane) knownLocked() bool {
 	c := &l.pos.checkpoint
-	return l.out.known || c.Opened && (l.plan.IDExpiration == 0 || l.stream.now().Sub(c.AckedAt) <= l.plan.IDExpiration/2)
+	at := l.out.knownAt
+	if c.Opened && c.AckedAt.After(at) {
+		at = c.AckedAt
+	}
+	return !at.IsZero() && (l.plan.IDExpiration == 0 || l.stream.now().Sub(at) <= l.plan.IDExpiration/2)
 }
 
 // standsLocked goes on from the sequence that follows the target's last record of ours.
