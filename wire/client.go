@@ -152,13 +152,16 @@ func (c *Client) askAny(ctx context.Context, req kmsg.Request, accept func(kmsg.
 }
 
 // ask asks one of several who would do, so it does not wait long. How long is learnt: over a thin link the answer about many topics takes
-// its time.
+// its time, and so do the ten round trips of a connection with TLS and SCRAM.
 func (c *Client) ask(ctx context.Context, b Broker, req kmsg.Request) (kmsg.Response, error) {
-	conn, err := c.control(ctx, b, c.cfg.ProbeTimeout)
+	patience := time.Duration(c.patience.Load())
+	conn, err := c.control(ctx, b, min(patience, c.cfg.DialTimeout))
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			c.setPatience(2 * patience)
+		}
 		return nil, err
 	}
-	patience := time.Duration(c.patience.Load())
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	started := time.Now()
@@ -170,8 +173,12 @@ func (c *Client) ask(ctx context.Context, b Broker, req kmsg.Request) (kmsg.Resp
 		patience *= 2
 		err = &LinkError{Op: "await answer to " + kmsg.NameForKey(req.Key()), Broker: b.ID, Addr: b.Addr, Err: err}
 	}
-	c.patience.Store(int64(min(max(patience, c.cfg.ProbeTimeout), c.cfg.RequestTimeout)))
+	c.setPatience(patience)
 	return r, err
+}
+
+func (c *Client) setPatience(d time.Duration) {
+	c.patience.Store(int64(min(max(d, c.cfg.ProbeTimeout), c.cfg.RequestTimeout)))
 }
 
 // candidates lists whom to ask when any broker will do: those we are connected to, some others that we know, then the bootstrap

@@ -328,3 +328,21 @@ func TestClosedClientRefuses(t *testing.T) {
 	_, err := c.Metadata(t.Context())
 	require.ErrorIs(t, err, ErrClosed)
 }
+
+func TestPatienceGrowsWithSilenceAndEndsWithAnAnswer(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.ProbeTimeout, cfg.RequestTimeout = 20*time.Millisecond, 30*time.Second
+	c := newClient(t, cluster.Config{Bootstrap: []string{silentAddr(t)}}, cfg)
+	require.Eventually(t, func() bool {
+		_, err := c.Metadata(t.Context())
+		require.Error(t, err)
+		return time.Duration(c.patience.Load()) >= 4*cfg.ProbeTimeout
+	}, 20*time.Second, cfg.RedialLimit)
+	kc := newCluster(t, kfake.NumBrokers(1))
+	c.setPatience(cfg.RequestTimeout)
+	c.learn([]int32{0}, map[int32]Broker{0: {Addr: kc.ListenAddrs()[0]}})
+	_, err := c.Metadata(t.Context())
+	require.NoError(t, err)
+	require.Less(t, time.Duration(c.patience.Load()), cfg.RequestTimeout)
+}

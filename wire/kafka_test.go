@@ -13,13 +13,13 @@ import (
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
-// Real brokers of both kinds take our frames, in the clear and over TLS with a session that ends every two seconds, and answer our questions.
+// Real brokers of both kinds take our frames, in the clear and over TLS with a session that is renewed, and answer our questions.
 func TestRealBrokers(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{kafkatest.Kafka3, kafkatest.Kafka4} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			kc := kafkatest.Start(t, kafkatest.Options{Version: version, Secure: true, Heap: "384m", Config: map[string]string{"connections.max.reauth.ms": "2000"}})
+			kc := kafkatest.Start(t, kafkatest.Options{Version: version, Secure: true, Heap: "384m", Config: map[string]string{"connections.max.reauth.ms": "10000"}})
 			secure := kc.Secure()
 			for name, cl := range map[string]cluster.Config{
 				"plain": {Bootstrap: kc.Bootstrap()},
@@ -27,8 +27,8 @@ func TestRealBrokers(t *testing.T) {
 					Mechanism: "SCRAM-SHA-512", Username: secure.User, Password: cluster.Secret(secure.Password),
 				}},
 			} {
-				kc.CreateTopic(t, name, 2, nil)
-				exercise(t, newClient(t, cl, DefaultConfig()), name)
+				kc.CreateTopic(t, name, 2, map[string]string{"retention.ms": "-1"}) // our records are from 1970
+				exercise(t, newClient(t, cl, DefaultConfig()), name, name == "secure")
 			}
 			_, err := newClient(t, cluster.Config{Bootstrap: secure.Bootstrap, TLS: cluster.TLS{CAFile: secure.CAFile, CertFile: secure.CertFile, KeyFile: secure.KeyFile}, SASL: cluster.SASL{
 				Mechanism: "SCRAM-SHA-512", Username: secure.User, Password: "wr0ng",
@@ -41,8 +41,8 @@ func TestRealBrokers(t *testing.T) {
 	}
 }
 
-// exercise pipelines idempotent batches for four seconds, fetches them within a session, and asks everything that a mirror asks.
-func exercise(t *testing.T, c *Client, topic string) {
+// exercise pipelines idempotent batches, until the session was renewed if there is one, fetches them within a session, and asks everything that a mirror asks.
+func exercise(t *testing.T, c *Client, topic string, renewed bool) {
 	t.Helper()
 	m, err := c.Metadata(t.Context(), topic)
 	require.NoError(t, err)
@@ -53,9 +53,15 @@ func exercise(t *testing.T, c *Client, topic string) {
 	id, epoch, err := c.InitProducerID(t.Context())
 	require.NoError(t, err)
 	conn := dialBroker(t, c, leader)
-	sequence := int32(0)
+	sequence, enough := int32(0), time.Second
+	conn.sem <- struct{}{}
+	due := conn.login.due
+	conn.unlock()
+	if renewed {
+		enough = time.Until(due) + time.Second
+	}
 	var told outcomes
-	for stop := time.Now().Add(4 * time.Second); time.Now().Before(stop); {
+	for stop := time.Now().Add(enough); time.Now().Before(stop); {
 		batch := idempotent(someBatch(3, 1000), id, epoch, sequence)
 		n := int(sequence)
 		require.NoError(t, conn.Produce(&Produce{Acks: -1, Timeout: 10 * time.Second, Batches: []ProduceBatch{{Topic: topic, Partition: 1, Records: batch}}},
@@ -77,6 +83,10 @@ func exercise(t *testing.T, c *Client, topic string) {
 	for _, err := range told.errs {
 		require.NoError(t, err)
 	}
+
+	conn.sem <- struct{}{}
+	require.Equal(t, renewed, conn.login.due.After(due))
+	conn.unlock()
 
 	leaders := map[route.Partition]int32{p: leader}
 	ends, err := c.ListOffsets(t.Context(), leaders, AtEnd, true)
@@ -113,6 +123,7 @@ func readThrough(t *testing.T, conn *Conn, req *kmsg.FetchRequest, end int64) {
 		require.NotZero(t, resp.SessionID)
 		req.SessionID = resp.SessionID
 		require.Equal(t, req.Topics[0].Topic, resp.Topics[0].Topic)
+		require.NoError(t, kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode), "offset %d", next)
 		for b := resp.Topics[0].Partitions[0].RecordBatches; len(b) > 0; {
 			var batch kmsg.RecordBatch
 			if batch.ReadFrom(b) != nil {
