@@ -17,10 +17,11 @@ func TestBrokersKilledAndRestarted(t *testing.T) {
 	src.CreateTopic(t, topic, 4, nil)
 	m := newMirrorer(t, "mirror", between(src.Bootstrap(), dst.Bootstrap(), topic, "--commit-interval", "300ms")...)
 	m.start(t)
-	m.api(t)
+	m.flowing(t, src, topic)
 	f := startFeed(t, src.Bootstrap(), topic, 3000)
 	bounce := func(b *kafkatest.Broker) {
-		pass(t, time.Second+upTo(2*time.Second))
+		m.caughtUp(t, topic)
+		pass(t, upTo(2*time.Second))
 		require.NoError(t, b.Kill())
 		pass(t, upTo(2*time.Second))
 		require.NoError(t, b.Start(t.Context()))

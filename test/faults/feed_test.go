@@ -47,7 +47,7 @@ func startFeed(t *testing.T, bootstrap []string, topic string, rate int) *feed {
 func turnOf(topic string, turn, rate int) kafkatest.LoadOptions {
 	o := kafkatest.LoadOptions{
 		Topic: topic, First: turn * rate, Records: rate, ValueBytes: []int{30, 200, 1000}[turn%3],
-		Codec: []string{"lz4", "none", "zstd", "gzip", "snappy"}[turn%5], BatchBytes: []int{1 << 10, 64 << 10, 8 << 10, 512 << 10}[turn%4],
+		Codec: []string{"lz4", "none", "zstd", "gzip", "snappy"}[turn%5], BatchBytes: []int{2 << 10, 64 << 10, 8 << 10, 512 << 10}[turn%4],
 		Headers: turn % 3,
 	}
 	if turn%2 == 0 {

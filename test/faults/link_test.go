@@ -30,9 +30,12 @@ func TestLinkCutAndBlackholed(t *testing.T) {
 					k.CreateTopic(t, topic, 4, nil)
 					m := newMirrorer(t, "mirror", between(way.src, way.dst, topic, "--rename", "{topic}.copy", "--commit-interval", "300ms")...)
 					m.start(t)
-					m.api(t)
+					m.flowing(t, k, topic)
 					f := startFeed(t, k.Bootstrap(), topic, 4000)
-					for range rounds(20, 200) {
+					for round := range rounds(20, 200) {
+						if round%5 == 4 {
+							m.caughtUp(t, topic) // it must go on between, not only at the end
+						}
 						pass(t, upTo(400*time.Millisecond))
 						proxy.Cut()
 					}

@@ -132,6 +132,14 @@ func (m *mirrorer) caughtUp(t *testing.T, topic string) {
 	}
 }
 
+// flowing writes a few records to the source topic and waits until the process, which was just started, has copied them: faults that come
+// before would only meet the start.
+func (m *mirrorer) flowing(t *testing.T, k *kafkatest.Cluster, topic string) {
+	t.Helper()
+	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 200, First: 900_000_000})
+	m.caughtUp(t, topic)
+}
+
 func indent(text string) string {
 	var v any
 	if json.Unmarshal([]byte(text), &v) != nil {

@@ -27,6 +27,9 @@ func TestKilledAtRandomInstants(t *testing.T) {
 			const topic = "killed"
 			k.CreateTopic(t, topic, 5, nil)
 			m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), topic, "--rename", "{topic}.copy")...)
+			m.start(t)
+			m.flowing(t, k, topic)
+			m.kill(t)
 			f := startFeed(t, k.Bootstrap(), topic, 4000)
 			commits := []string{"5s", "50ms", "500ms", "1h"}
 			for round := range rounds(10, 100) {
