@@ -174,7 +174,7 @@ func (h *hand) skip(first, next route.Offset) {
 		h.out[n-1].next = next
 		return
 	}
-	h.out = append(h.out, entry{first: first, next: next})
+	h.out = append(h.out, entry{first: first, next: next, seq: h.producer.Sequence})
 }
 
 func (h *hand) rewrite(es []entry, o batch.Options) error {

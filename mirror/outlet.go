@@ -44,11 +44,11 @@ type takeover struct {
 	holed     bool      // what follows the checkpoint is no longer whole in the queue: only the source has it
 	repeated  bool      // the last stored batch must not be sent again to certify: its boundaries differ, or it would be stored again
 	bounds    int32     // base sequence of the last stored batch, as the target's log shows it; -1 = not known
-	knownAt   time.Time // when a leader refused the first batch after the checkpoint: so it knows the id, although no answer of ours says so
 	inquiring bool      // an inquiry is under way
 	heard     time.Time // when what is known of the target was asked for, or acknowledged
 	askedAt   time.Time // when the last inquiry began
 	askLog    bool      // the next inquiry must read the log
+	noLog     bool      // we may not read the log
 	doubt     time.Time // since when the target seems to have less than it acknowledged
 	doubted   time.Time // when it seemed so the last time
 	notBefore time.Time // the next inquiry's time
@@ -262,8 +262,7 @@ func (l *Lane) trimLocked() {
 func (l *Lane) failedLocked(f *route.Fault) {
 	o := &l.out
 	if o.phase == certifying && f.Class == route.Order && o.certify < o.sent && offsets.Ahead(o.queue.at(o.certify).seq, o.walkTo) > 0 {
-		o.repeated = o.repeated || l.knownLocked()
-		o.knownAt, o.askLog = l.stream.now(), o.repeated // its boundaries stand in the log
+		o.repeated, o.askLog = true, !o.noLog // its boundaries stand in the log
 	}
 	l.enterLocked(failing)
 	o.fault = f

@@ -68,8 +68,8 @@ func (l *Lane) unansweredLocked(f *route.Fault) {
 	o.fault, o.doubt = f, time.Time{}
 	o.failures++
 	l.pos.lastError = f.Error()
-	if f.Class == route.Refused && o.askLog && o.repeated {
-		o.askLog = false // the log may not be read, so the next record is waited for
+	if f.Class == route.Refused && o.askLog && !o.noLog {
+		o.askLog, o.noLog = false, true // it must do with what the broker remembers
 	} else if f.Class == route.Refused {
 		l.haltLocked(f)
 		return
@@ -146,15 +146,10 @@ func (l *Lane) haltLocked(f *route.Fault) {
 	l.resetLocked()
 }
 
-// knownLocked says that every log that can be elected knows our id, because a batch of it was acknowledged with acks=all not long ago, by
-// us or, as a refusal shows, by another owner.
+// knownLocked says that every log that can be elected knows our id, because a batch of it was acknowledged with acks=all not long ago.
 func (l *Lane) knownLocked() bool {
 	c := &l.pos.checkpoint
-	at := l.out.knownAt
-	if c.Opened && c.AckedAt.After(at) {
-		at = c.AckedAt
-	}
-	return !at.IsZero() && (l.plan.IDExpiration == 0 || l.stream.now().Sub(at) <= l.plan.IDExpiration/2)
+	return c.Opened && (l.plan.IDExpiration == 0 || l.stream.now().Sub(c.AckedAt) <= l.plan.IDExpiration/2)
 }
 
 // standsLocked goes on from the sequence that follows the target's last record of ours.
@@ -176,14 +171,40 @@ func (l *Lane) standsLocked(h offsets.Hint) {
 	} else if h.Read {
 		o.bounds = h.First
 	}
-	if d == 0 || !l.knownLocked() && !h.Forgotten {
-		// Until an id is known everywhere, what one log has of it may be lost with that log, and a leader that does not know the id would
-		// take the batch behind it and make the loss final. So the first batch goes again: a repeat, or the opener that it must be.
+	if d == 0 {
 		l.certifyLocked(o.queue.head)
+		return
+	}
+	if !h.Forgotten && (o.repeated || !l.knownLocked()) && !l.provenLocked(h) {
 		return
 	}
 	l.enterLocked(walking)
 	l.walkLocked()
+}
+
+// provenLocked says whether the lane may go on behind what the target has, although the id is perhaps not known everywhere or the last stored
+// batch was refused. What one log has of an id that others don't know may be lost with that log, and a leader that does not know the id would
+// take the batch behind it and make the loss final. So the log must show that it is replicated, and with which boundaries.
+func (l *Lane) provenLocked(h offsets.Hint) bool {
+	o := &l.out
+	switch {
+	case h.Read && h.First >= 0:
+		return true
+	case h.Read:
+		o.failures++
+		l.pos.lastError = "what the target has of ours is not replicated yet"
+		o.askLog = true
+		l.retryLocked(0, 20*time.Millisecond)
+		return false
+	case !o.noLog:
+		o.askLog = true
+		return false
+	case l.pos.checkpoint.Opened || o.repeated:
+		return true // the best that can be done without reading
+	default:
+		l.certifyLocked(o.queue.head) // the first batch again: a repeat, or the opener that it must be
+		return false
+	}
 }
 
 func (l *Lane) certifyLocked(i uint64) {
