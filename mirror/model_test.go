@@ -1,0 +1,482 @@
+package mirror
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/internal/testkit"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+const (
+	oursID    = 7
+	foreignID = 99
+)
+
+// world is a source, a target, a store and some processes that all copy the same partition.
+type world struct {
+	t       testing.TB
+	rng     *rand.Rand
+	clock   time.Time
+	target  *cluster
+	source  []segment
+	visible int // segments that the source has by now
+	filter  func(*batch.Record) (batch.Verdict, error)
+	want    []int // what must be on the target in the end
+	store   *store
+	owners  []*owner
+	conns   []*conn
+	variant variant
+	calm    bool // no faults any more
+}
+
+// violation is how the model says that a promise was broken; errStuck marks those by which nothing is lost, doubled or out of order.
+type violation struct{ error }
+
+var errStuck = errors.New("does not come to the end")
+
+func (w *world) broken(format string, args ...any) { panic(violation{fmt.Errorf(format, args...)}) }
+
+func newWorld(t testing.TB, seed uint64, v variant) *world {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := &world{t: t, rng: rng, clock: time.Unix(1_700_000_000, 0), variant: v}
+	w.target = newCluster(rng, func() time.Time { return w.clock })
+	w.target.broken = w.broken
+	w.target.answer = w.answered
+	if rng.IntN(2) == 0 {
+		w.filter = func(r *batch.Record) (batch.Verdict, error) {
+			if numberOf(t, r)%5 == 3 {
+				return batch.Drop, nil
+			}
+			return batch.Keep, nil
+		}
+	}
+	w.grow(30 + rng.IntN(90))
+	w.visible = rng.IntN(len(w.source))
+	first := offsets.Checkpoint{Partition: route.Partition{Topic: "t"}, ProducerID: oursID, LeaderEpoch: -1}
+	if rng.IntN(3) == 0 {
+		w.foreign()
+		w.target.settle()
+		first.TargetOffset = w.target.leader.end()
+	}
+	w.store = &store{now: first, history: []offsets.Checkpoint{first}, check: w.check, fails: func() bool { return !w.calm && rng.IntN(20) == 0 }}
+	for range 2 + rng.IntN(2) {
+		w.start(first)
+	}
+	return w
+}
+
+// grow appends segments to the source's log.
+func (w *world) grow(n int) {
+	next, number := route.Offset(0), 0
+	if len(w.source) > 0 {
+		next = w.source[len(w.source)-1].next
+		for _, s := range w.source {
+			number += len(s.made.numbers)
+		}
+	}
+	for range n {
+		s := segment{first: next}
+		if w.rng.IntN(6) == 0 {
+			s.next = next + 1 + route.Offset(w.rng.IntN(3))
+		} else {
+			m := made{base: next}
+			if w.rng.IntN(6) == 0 {
+				m.base += 2 // a hole that compaction left
+			}
+			for range 1 + w.rng.IntN(6) {
+				m.numbers = append(m.numbers, number)
+				if w.filter == nil || number%5 != 3 {
+					w.want = append(w.want, number)
+				}
+				number++
+			}
+			s.made, s.next = m, m.base+route.Offset(len(m.numbers))
+		}
+		w.source, next = append(w.source, s), s.next
+	}
+}
+
+// start begins a process at a copy of a checkpoint.
+func (w *world) start(at offsets.Checkpoint) {
+	cfg := DefaultConfig()
+	cfg.Streams, cfg.AckWindow = 1, []int{1, 3, 8}[w.rng.IntN(3)]
+	plan := Plan{Source: at.Partition, Target: route.Partition{Topic: "u"}, Records: w.filter, IDExpiration: expiration}
+	if w.rng.IntN(3) == 0 {
+		plan.MaxBatchBytes = batch.HeaderSize + 40
+	} else if w.rng.IntN(2) == 0 {
+		plan.Merge = 4 << 10
+	}
+	now := func() time.Time { return w.clock }
+	o := newOwner(w.t, w.rng, now, cfg, plan, at, w.store, w.variant)
+	o.broker = w.believed()
+	w.owners = append(w.owners, o)
+}
+
+// check holds a commit against what is replicated.
+func (w *world) check(c offsets.Checkpoint) {
+	before := 0
+	for _, s := range w.source {
+		for i, n := range s.made.numbers {
+			if s.made.base+route.Offset(i) < c.SourceOffset && (w.filter == nil || n%5 != 3) {
+				before++
+			}
+		}
+	}
+	if got := len(w.target.forwarded(foreignID)); got < before {
+		w.broken("committed %d records, %d are replicated: %v, want %v", before, got, w.target.forwarded(foreignID), w.want[:before])
+	}
+}
+
+// believed is a broker that says that it leads: mostly the one that does.
+func (w *world) believed() *replica {
+	for _, r := range w.target.replicas {
+		if r.leads && !w.calm && w.rng.IntN(4) == 0 {
+			return r
+		}
+	}
+	return w.target.leader
+}
+
+// answered takes a broker's answer to the connection that it belongs to.
+func (w *world) answered(q *request, base route.Offset, f *route.Fault) {
+	if q.conn == nil {
+		return // the foreign writer's
+	}
+	q.conn.busy = false
+	if q.conn.alive {
+		q.conn.answers = append(q.conn.answers, answer{q.all, base, f})
+	}
+}
+
+// foreign lets someone else write to the partition.
+func (w *world) foreign() {
+	w.target.produce(w.target.leader, &request{stored: stored{id: foreignID, seq: int32(w.rng.IntN(1 << 30)), numbers: []int{-1}}})
+}
+
+// serve lets a broker work off one request.
+func (w *world) serve() {
+	w.conns = slices.DeleteFunc(w.conns, func(c *conn) bool { return !c.alive && len(c.pending) == 0 })
+	if len(w.conns) == 0 {
+		return
+	}
+	c := w.conns[w.rng.IntN(len(w.conns))]
+	if c.busy || len(c.pending) == 0 {
+		return
+	}
+	q := c.pending[0]
+	c.pending = c.pending[1:]
+	c.busy = true
+	w.target.produce(c.to, q)
+}
+
+// work lets an owner do one thing.
+func (w *world) work(o *owner) {
+	if o.paused {
+		o.paused = !w.calm && w.rng.IntN(4) > 0
+		return
+	}
+	switch w.rng.IntN(6) {
+	case 0:
+		o.fetch(w.source[:w.visible])
+	case 1:
+		if o.fetched != nil {
+			o.receive()
+		}
+	case 2:
+		o.handle()
+	case 3:
+		if o.asked != nil {
+			w.hint(o)
+			return
+		}
+		if c := o.take(); c != nil {
+			w.conns = append(w.conns, c)
+		}
+	case 4:
+		for range 1 + w.rng.IntN(4) {
+			o.deliver()
+		}
+	case 5:
+		if w.rng.IntN(4) == 0 {
+			_ = o.stream.commit(w.t.Context())
+		}
+	}
+}
+
+func (w *world) hint(o *owner) {
+	to := w.believed()
+	from := to
+	if !w.calm && w.rng.IntN(3) == 0 {
+		from = w.target.replicas[w.rng.IntN(3)]
+	}
+	if !w.calm && w.rng.IntN(10) == 0 {
+		o.hint(offsets.Hint{}, fault(route.Unreachable, "UNREACHABLE"), to)
+		return
+	}
+	h, f := w.target.ask(from, *o.asked)
+	o.hint(h, f, to)
+}
+
+// torment does something that must not matter.
+func (w *world) torment() {
+	c := w.target
+	r := c.replicas[w.rng.IntN(3)]
+	i := w.rng.IntN(len(w.owners))
+	switch w.rng.IntN(16) {
+	case 0:
+		w.kill(i)
+		at := w.store.now
+		if w.rng.IntN(3) == 0 {
+			at = w.store.history[w.rng.IntN(len(w.store.history))]
+		}
+		w.start(at)
+	case 1:
+		w.owners[i].paused = true
+	case 2, 3:
+		w.owners[i].cut()
+	case 4, 5:
+		c.elect()
+	case 6:
+		c.learn(r)
+	case 7:
+		w.shut(r)
+		c.restart(r)
+	case 8:
+		c.timeout(r)
+	case 9:
+		if r != c.leader && c.leader.leads {
+			r.inISR = false
+			c.advance()
+		}
+	case 10:
+		w.foreign()
+	case 11:
+		if w.rng.IntN(10) == 0 {
+			w.nextDay()
+		}
+	case 12:
+		w.behead()
+	case 13:
+		w.owners[i].lane.Retry()
+	case 14:
+		w.clock = w.clock.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
+	case 15:
+		w.refuse(w.owners[i])
+	}
+}
+
+// behead lets the leader append what nobody replicates, and elects another, perhaps twice.
+func (w *world) behead() {
+	for range 20 {
+		w.serve()
+		w.work(w.owners[w.rng.IntN(len(w.owners))])
+	}
+	w.target.elect()
+	if w.rng.IntN(2) == 0 {
+		for _, r := range w.target.replicas {
+			w.target.replicate(r, 100)
+		}
+	}
+	if w.rng.IntN(2) == 0 {
+		w.target.elect()
+	}
+}
+
+// refuse answers everything that an owner has sent and the broker has not read with a refusal that leaves nothing behind.
+func (w *world) refuse(o *owner) {
+	if o.conn == nil || o.conn.busy {
+		return
+	}
+	for _, q := range o.conn.pending {
+		o.conn.answers = append(o.conn.answers, answer{q.all, route.NoOffset, fault(route.Busy, "NOT_ENOUGH_REPLICAS")})
+	}
+	o.conn.pending = nil
+}
+
+// shut ends all connections to a broker that goes down; what it has not read is lost.
+func (w *world) shut(r *replica) {
+	for _, c := range w.conns {
+		if c.to == r {
+			c.pending = nil
+			if c.alive {
+				c.owner.cut()
+			}
+		}
+	}
+}
+
+// nextDay lets so much time pass that brokers forget producers. Nothing on its way survives it, but processes may have been asleep.
+func (w *world) nextDay() {
+	for _, r := range w.target.replicas {
+		w.shut(r)
+	}
+	w.target.settle()
+	w.clock = w.clock.Add(expiration + time.Hour)
+}
+
+func (w *world) kill(i int) {
+	w.owners[i].kill()
+	w.owners = slices.Delete(w.owners, i, i+1)
+}
+
+func (w *world) step() {
+	w.clock = w.clock.Add(time.Duration(w.rng.IntN(5000)) * time.Microsecond)
+	w.work(w.owners[w.rng.IntN(len(w.owners))])
+	w.serve()
+	if w.rng.IntN(2) == 0 {
+		w.target.replicate(w.target.replicas[w.rng.IntN(3)], w.rng.IntN(4))
+	}
+	if w.rng.IntN(10) == 0 && w.visible < len(w.source) {
+		w.visible++
+	}
+	if w.calm {
+		for _, r := range w.target.replicas {
+			w.target.replicate(r, 100)
+		}
+	} else if w.rng.IntN(15) == 0 {
+		w.torment()
+	}
+}
+
+// drain lets every owner come to the end, without faults, and holds the target against the source.
+func (w *world) drain() {
+	w.calm = true
+	end := route.Offset(0)
+	for i := range 40_000 {
+		if i == 20_000 && slices.ContainsFunc(w.owners, (*owner).waits) {
+			w.grow(3)
+		}
+		w.visible = len(w.source)
+		end = w.source[len(w.source)-1].next
+		w.step()
+		if !slices.ContainsFunc(w.owners, func(o *owner) bool { return o.lane.Status().Acked < end }) {
+			break
+		}
+		if w.rng.IntN(500) == 0 {
+			w.clock = w.clock.Add(time.Second)
+			for _, o := range w.owners {
+				o.lane.Retry()
+			}
+		}
+	}
+	for _, o := range w.owners {
+		if s := o.lane.Status(); s.Acked < end {
+			w.broken("%w: %+v phase %d walk to %d ready %d", errStuck, s, o.lane.out.phase, o.lane.out.walkTo, o.lane.out.ready)
+		}
+		if err := o.stream.commit(w.t.Context()); err != nil {
+			w.broken("commit: %v", err)
+		}
+	}
+	if got := w.target.forwarded(foreignID); !slices.Equal(got, w.want) {
+		w.broken("the target has\n%v, not\n%v", got, w.want)
+	}
+	if w.store.now.SourceOffset != end {
+		w.broken("committed %d of %d", w.store.now.SourceOffset, end)
+	}
+}
+
+// run lives through one seed and returns the promise that was broken.
+func run(t testing.TB, seed uint64, v variant) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			broken, ok := r.(violation)
+			if !ok {
+				panic(r)
+			}
+			err = broken.error
+		}
+	}()
+	w := newWorld(t, seed, v)
+	for range 300 + w.rng.IntN(1500) {
+		w.step()
+	}
+	w.drain()
+	if w.rng.IntN(2) == 0 {
+		w.newEpoch()
+	}
+	for len(w.owners) > 0 {
+		w.kill(0)
+	}
+	return nil
+}
+
+// newEpoch begins the next epoch, as after a change of the handler, when nothing is in flight. Owners that start from older copies must be
+// shut out.
+func (w *world) newEpoch() {
+	for len(w.owners) > 0 {
+		w.kill(0)
+	}
+	w.nextDay()
+	w.clock = w.clock.Add(-expiration) // only the silence was wanted
+	old := w.store.history[w.rng.IntN(len(w.store.history))]
+	next := w.store.now
+	next.ProducerEpoch++
+	next.Sequence, next.Opened = 0, false
+	w.store.now, w.store.history = next, []offsets.Checkpoint{next}
+	w.grow(20)
+	w.calm = false
+	for range 2 {
+		w.start(next)
+	}
+	for range 300 {
+		w.step()
+	}
+	w.drain()
+	w.grow(5)
+	w.visible = len(w.source)
+	w.start(old)
+	zombie := w.owners[len(w.owners)-1]
+	for range 1000 {
+		w.step()
+	}
+	if zombie.lane.meter.records > 0 {
+		w.broken("an owner of the old epoch got through")
+	}
+	w.kill(len(w.owners) - 1)
+	w.drain()
+}
+
+func TestTargetHoldsEveryRecordOnceInOrder(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(150)
+	if testkit.Long() {
+		seeds = 20_000
+	}
+	for seed := range seeds {
+		if err := run(t, seed, variant{}); err != nil {
+			require.NoError(t, fmt.Errorf("seed %d: %w", seed, err))
+		}
+	}
+}
+
+// A model that finds nothing wrong proves something only if it finds what is wrong.
+func TestModelNoticesWrongWays(t *testing.T) {
+	t.Parallel()
+	for name, v := range map[string]variant{
+		"acks=1 taken for acks=all":         {countAcksOne: true},
+		"pipeline before certified":         {openAtOnce: true},
+		"hint about an unopened id trusted": {trustUnopened: true, from: 1660},
+		"repeat to who may have forgotten":  {forgetForgotten: true, from: 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(2000) {
+				seed += v.from // where the search has been short
+				if err := run(t, seed, v); err != nil && !errors.Is(err, errStuck) {
+					t.Logf("seed %d: %v", seed, err)
+					return
+				}
+			}
+			require.Fail(t, "not noticed")
+		})
+	}
+}
