@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -77,7 +76,7 @@ func (l *lockstep) expected(ctx context.Context) (*kgo.Record, error) {
 	for {
 		rec, err := l.from.record(ctx, l.sourceEnd)
 		if errors.Is(err, errIdle) {
-			return nil, io.EOF // the log ends in batches that compaction has emptied
+			return nil, fmt.Errorf("read %s of the source: nothing came from offset %d on, and it ends at %d", l.source, l.from.next, l.sourceEnd)
 		}
 		if err != nil {
 			return nil, err
@@ -95,7 +94,7 @@ func (l *lockstep) expected(ctx context.Context) (*kgo.Record, error) {
 // match reads the target's next record and compares it with the wanted one. Records older than the source's beginning are passed over.
 func (l *lockstep) match(ctx context.Context, want *kgo.Record) error {
 	for {
-		got, err := l.to.record(ctx, math.MaxInt64)
+		got, err := l.to.record(ctx, noEnd)
 		if errors.Is(err, errIdle) {
 			l.differ("source offset %d is missing on the target, which ends at offset %d", want.Offset, l.to.next)
 			return nil
@@ -122,8 +121,10 @@ func (l *lockstep) surplus(ctx context.Context) error {
 	}
 	extra, err := l.to.record(ctx, l.targetEnd)
 	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, errIdle):
+	case errors.Is(err, io.EOF):
 		return nil
+	case errors.Is(err, errIdle):
+		return fmt.Errorf("read %s of the target: nothing came from offset %d on, and it ends at %d", l.target, l.to.next, l.targetEnd)
 	case err != nil:
 		return err
 	}

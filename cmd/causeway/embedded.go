@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -14,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/route"
 )
 
 // embeddedTimeout bounds one look into an embedded cluster's log.
@@ -27,6 +29,7 @@ func newEmbedded(ctx context.Context, opts ...kfake.Opt) (*kfake.Cluster, error)
 	if err != nil {
 		return nil, err
 	}
+	logs := &scannedLogs{cluster: c, logs: map[route.Partition]*scannedLog{}}
 	c.ControlKey(int16(kmsg.DescribeProducers), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		asked, ok := req.(*kmsg.DescribeProducersRequest)
@@ -34,18 +37,35 @@ func newEmbedded(ctx context.Context, opts ...kfake.Opt) (*kfake.Cluster, error)
 			return nil, nil, false
 		}
 		var resp *kmsg.DescribeProducersResponse
-		c.SleepControl(func() { resp = describeProducers(ctx, c, asked) }) // the cluster goes on meanwhile: its log is read over the network
+		c.SleepControl(func() { resp = logs.describe(ctx, asked) }) // the cluster goes on meanwhile: its log is read over the network
 		return resp, nil, true
 	})
 	return c, nil
 }
 
-// describeProducers finds the producers of partitions in their logs.
-func describeProducers(ctx context.Context, c *kfake.Cluster, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
+// scannedLogs remembers how far each partition's log was read, so that each question reads only what is new.
+type scannedLogs struct {
+	cluster *kfake.Cluster
+
+	mu   sync.Mutex // held for a whole answer
+	logs map[route.Partition]*scannedLog
+}
+
+// scannedLog holds the last batch of each producer below an offset.
+type scannedLog struct {
+	topicID [16]byte
+	next    int64
+	last    map[int64]activeProducer
+}
+
+// describe finds the producers of partitions in their logs.
+func (s *scannedLogs) describe(ctx context.Context, req *kmsg.DescribeProducersRequest) *kmsg.DescribeProducersResponse {
 	ctx, cancel := context.WithTimeout(ctx, embeddedTimeout)
 	defer cancel()
 	resp := req.ResponseKind().(*kmsg.DescribeProducersResponse) //nolint:errcheck,forcetypeassert // the kind belongs to the request
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.cluster.ListenAddrs()...))
 	if err == nil {
 		defer client.Close()
 	}
@@ -55,13 +75,13 @@ func describeProducers(ctx context.Context, c *kfake.Cluster, req *kmsg.Describe
 		for _, p := range t.Partitions {
 			part := kmsg.NewDescribeProducersResponseTopicPartition()
 			part.Partition = p
-			switch info := c.PartitionInfo(t.Topic, p); {
+			switch info := s.cluster.PartitionInfo(t.Topic, p); {
 			case info == nil:
 				part.ErrorCode = kerr.UnknownTopicOrPartition.Code
 			case err != nil:
 				part.ErrorCode = kerr.UnknownServerError.Code
 			default:
-				if part.ActiveProducers, err = producersIn(ctx, client, t.Topic, info); err != nil {
+				if part.ActiveProducers, err = s.producersLocked(ctx, client, t.Topic, info); err != nil {
 					part.ErrorCode = kerr.UnknownServerError.Code
 				}
 			}
@@ -74,75 +94,76 @@ func describeProducers(ctx context.Context, c *kfake.Cluster, req *kmsg.Describe
 
 type activeProducer = kmsg.DescribeProducersResponseTopicPartitionActiveProducer
 
-// producersIn reads a partition from start to end and keeps the last batch of each producer.
-func producersIn(ctx context.Context, client *kgo.Client, topic string, info *kfake.PartitionInfo) ([]activeProducer, error) {
-	last := map[int64]activeProducer{}
-	for at := info.LogStartOffset; at < info.HighWatermark; {
-		records, err := fetchRaw(ctx, client, topic, info, at)
+// producersLocked reads what is new in a partition's log.
+func (s *scannedLogs) producersLocked(ctx context.Context, client *kgo.Client, topic string, info *kfake.PartitionInfo) ([]activeProducer, error) {
+	key := route.Partition{Topic: topic, Partition: info.Partition}
+	log := s.logs[key]
+	if id := s.cluster.TopicInfo(topic); log == nil || id == nil || log.topicID != id.TopicID {
+		log = &scannedLog{last: map[int64]activeProducer{}}
+		if id != nil {
+			log.topicID = id.TopicID
+		}
+		s.logs[key] = log
+	}
+	for log.next = max(log.next, info.LogStartOffset); log.next < info.HighWatermark; {
+		records, err := fetchRaw(ctx, client, key, info.Leader, log)
 		if err != nil {
 			return nil, err
 		}
-		before := at
-		for {
-			b, rest, nextErr := batch.Next(records)
-			if nextErr != nil {
-				if !errors.Is(nextErr, io.EOF) && !errors.Is(nextErr, batch.ErrTruncated) {
-					return nil, nextErr
-				}
-				break
-			}
-			at, records = int64(b.NextOffset()), rest
-			if b.ProducerID() < 0 || b.Control() {
-				continue
-			}
-			p := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
-			p.ProducerID, p.ProducerEpoch, p.LastTimestamp = b.ProducerID(), int32(b.ProducerEpoch()), b.MaxTimestamp()
-			p.LastSequence = int32((int64(b.BaseSequence()) + int64(b.LastOffsetDelta())) & math.MaxInt32)
-			p.CoordinatorEpoch, p.CurrentTxnStartOffset = -1, -1
-			last[p.ProducerID] = p
+		before := log.next
+		if err = log.scan(records); err != nil {
+			return nil, fmt.Errorf("read %s: %w", key, err)
 		}
-		if at == before {
-			return nil, fmt.Errorf("read %s-%d: nothing at offset %d", topic, info.Partition, at)
+		if log.next == before {
+			return nil, fmt.Errorf("read %s: nothing at offset %d", key, before)
 		}
 	}
 	var all []activeProducer
-	for _, id := range sortedKeys(last) {
-		all = append(all, last[id])
+	for _, id := range sortedKeys(log.last) {
+		all = append(all, log.last[id])
 	}
 	return all, nil
 }
 
+func (l *scannedLog) scan(records []byte) error {
+	for {
+		b, rest, err := batch.Next(records)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, batch.ErrTruncated):
+			return nil
+		case err != nil:
+			return err
+		}
+		l.next, records = int64(b.NextOffset()), rest
+		if b.ProducerID() < 0 || b.Control() {
+			continue
+		}
+		p := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+		p.ProducerID, p.ProducerEpoch, p.LastTimestamp = b.ProducerID(), int32(b.ProducerEpoch()), b.MaxTimestamp()
+		p.LastSequence = int32((int64(b.BaseSequence()) + int64(b.LastOffsetDelta())) & math.MaxInt32)
+		p.CoordinatorEpoch, p.CurrentTxnStartOffset = -1, -1
+		l.last[p.ProducerID] = p
+	}
+}
+
 // fetchRaw returns batches as they lie in the log.
-func fetchRaw(ctx context.Context, client *kgo.Client, topic string, info *kfake.PartitionInfo, at int64) ([]byte, error) {
+func fetchRaw(ctx context.Context, client *kgo.Client, at route.Partition, leader int32, log *scannedLog) ([]byte, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxBytes, req.SessionEpoch, req.ReplicaID = 16<<20, -1, -1
 	t := kmsg.NewFetchRequestTopic()
-	t.Topic, t.TopicID = topic, topicID(ctx, client, topic)
+	t.Topic, t.TopicID = at.Topic, log.topicID // the id from version 13 on
 	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = info.Partition, at, 16<<20, -1
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = at.Partition, log.next, 16<<20, -1
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
-	raw, err := client.Broker(int(info.Leader)).Request(ctx, req)
+	raw, err := client.Broker(int(leader)).Request(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("read %s-%d: %w", topic, info.Partition, err)
+		return nil, fmt.Errorf("read %s: %w", at, err)
 	}
 	resp, ok := raw.(*kmsg.FetchResponse)
 	if !ok || len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return nil, fmt.Errorf("read %s-%d: an answer to something else", topic, info.Partition)
+		return nil, fmt.Errorf("read %s: an answer to something else", at)
 	}
 	answer := resp.Topics[0].Partitions[0]
 	return answer.RecordBatches, kerr.ErrorForCode(answer.ErrorCode)
-}
-
-// topicID is needed by fetches from version 13 on.
-func topicID(ctx context.Context, client *kgo.Client, topic string) (id [16]byte) {
-	req := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = new(topic)
-	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(ctx, client)
-	if err == nil && len(resp.Topics) == 1 {
-		id = resp.Topics[0].TopicID
-	}
-	return id
 }

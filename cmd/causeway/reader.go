@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -131,7 +132,8 @@ func (s *side) read(p route.Partition, from int64) (*partitionReader, error) {
 
 func (r *partitionReader) close() { r.client.Close() }
 
-// record returns the next data record below end, io.EOF once end is reached, or errIdle.
+// record returns the next data record below end, io.EOF once end is reached, or errIdle when none came although the log is that long. Where
+// the end is not known (noEnd), errIdle says that none came for the side's idle time and that the log is not longer.
 func (r *partitionReader) record(ctx context.Context, end int64) (*kgo.Record, error) {
 	for {
 		for len(r.buffer) > 0 && r.buffer[0].Offset < end {
@@ -145,14 +147,40 @@ func (r *partitionReader) record(ctx context.Context, end int64) (*kgo.Record, e
 		if len(r.buffer) > 0 || r.next >= end {
 			return nil, io.EOF
 		}
-		if err := r.poll(ctx); err != nil {
+		patience := slowest
+		if end == noEnd {
+			patience = r.side.idle
+		}
+		err := r.poll(ctx, patience)
+		if errors.Is(err, errIdle) && end == noEnd {
+			err = r.insist(ctx)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (r *partitionReader) poll(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, r.side.idle)
+// noEnd stands for a partition that may still grow.
+const noEnd = math.MaxInt64
+
+// insist looks whether the log is longer than what came: then a slow cluster must not be taken for a missing record.
+func (r *partitionReader) insist(ctx context.Context) error {
+	extents, err := r.side.extents(ctx, []string{r.at.Topic})
+	if err != nil {
+		return err
+	}
+	if extents[r.at].end <= r.next {
+		return errIdle
+	}
+	return r.poll(ctx, slowest)
+}
+
+// slowest is how long records that are known to be there may take to come. Waiting for ones that may never come has its own limit, side.idle.
+const slowest = time.Minute
+
+func (r *partitionReader) poll(ctx context.Context, patience time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	fetches := r.client.PollFetches(limited)
 	if ctx.Err() != nil {

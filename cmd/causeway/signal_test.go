@@ -90,6 +90,18 @@ func TestSignals(t *testing.T) {
 	})
 }
 
+// eventually polls; unlike require.Eventually it lets the test say what it sees when time is up.
+func eventually(ok func() bool, within time.Duration) bool {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-tick.C {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
 // TestKilledUnderLoad is the promise: killed with kill -9 again and again while records flow, each record arrives once and in order.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -123,7 +135,10 @@ func TestKilledUnderLoad(t *testing.T) {
 		p := launch(t, args...)
 		p.api(t)
 		before := copied()
-		require.Eventually(t, func() bool { return copied() > before+4000 }, 30*time.Second, time.Millisecond, p.errs.String())
+		if !eventually(func() bool { return copied() > before+4000 }, time.Minute) {
+			_, stdout, _ := command(t.Context(), "partitions", "list", "--api", p.api(t))
+			t.Fatalf("%d records came, %d before\n%s\n%s", copied(), before, stdout, p.errs.String())
+		}
 		require.NoError(t, p.cmd.Process.Kill())
 		p.wait(t)
 	}
