@@ -56,6 +56,7 @@ type Lane struct {
 	// closing is set when nothing more may be sent; drained closes when nothing is unanswered any more.
 	closing bool
 	drained chan struct{}
+	gone    bool // to be discarded with the last answer
 }
 
 // progress is what is known of the position: the checkpoint at the acked cursor, and what of it is stored.
@@ -123,12 +124,15 @@ func (l *Lane) close() <-chan struct{} {
 	if !l.closing {
 		l.closing, l.drained = true, make(chan struct{})
 		l.drainedLocked()
+		l.wake.Sink() // a window may be left to close
 	}
 	return l.drained
 }
 
+// drainedLocked tells that the lane is through: everything is answered, and no window is left to close.
 func (l *Lane) drainedLocked() {
-	if l.closing && l.out.flying.len() == 0 {
+	o := &l.out
+	if l.closing && o.flying.len() == 0 && (o.phase != open || o.window == 0 || o.sent == o.queue.head) {
 		select {
 		case <-l.drained:
 		default:
@@ -137,12 +141,15 @@ func (l *Lane) drainedLocked() {
 	}
 }
 
-// discard releases what a closed lane still holds. The sink and the source must have let go of it.
+// discard releases what a closed lane still holds. What is unanswered is released with its last answer: a connection may be reading it.
 func (l *Lane) discard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.backlogLocked(false)
-	l.out.flying = ring[uint64]{}
+	if l.out.flying.len() > 0 {
+		l.gone = true
+		return
+	}
 	l.resetLocked()
 }
 
@@ -156,8 +163,15 @@ func (l *Lane) takeCheckpoint() (offsets.Checkpoint, bool) {
 	l.pos.dirty = false
 	c := l.pos.checkpoint
 	c.Writer = l.stream.deps.Worker
-	c.Clean = l.closing && l.out.flying.len() == 0
+	c.Clean = l.closing && l.cleanLocked()
 	return c, true
+}
+
+// cleanLocked says that the target has nothing of ours beyond the checkpoint.
+func (l *Lane) cleanLocked() bool {
+	o := &l.out
+	known := o.phase == open || o.phase == certifying && o.walkTo == l.pos.checkpoint.Sequence
+	return known && o.flying.len() == 0 && o.sent == o.queue.head
 }
 
 // stored tells how the commit of a checkpoint went.

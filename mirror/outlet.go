@@ -33,6 +33,7 @@ type outlet struct {
 	sent   uint64       // the next entry to send
 	flying ring[uint64] // entries that were sent and not answered, in order
 	window int          // batches sent since the last one with acks=all
+	opened int          // bytes of them
 	takeover
 }
 
@@ -87,12 +88,13 @@ func (l *Lane) Take() (b batch.Batch, all bool) {
 	if !again {
 		o.sent = i + 1
 	}
-	o.window++
-	if all = again || o.phase != open || o.window >= l.stream.cfg.AckWindow; all {
-		o.window = 0
-	}
 	e := o.queue.at(i)
 	e.sent = l.stream.now()
+	o.window++
+	o.opened += len(e.batch)
+	if all = again || o.phase != open || o.window >= l.stream.cfg.AckWindow || int64(o.opened) >= l.windowBytesLocked(e.sent); all {
+		o.window, o.opened = 0, 0
+	}
 	return e.batch, all
 }
 
@@ -101,14 +103,27 @@ func (l *Lane) Take() (b batch.Batch, all bool) {
 func (l *Lane) SentAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.out.window = 0
+	l.out.window, l.out.opened = 0, 0
 }
+
+// windowBytesLocked is how many bytes an acknowledgement window may hold: nothing of it is freed before its end, so a lane that may hold
+// little must end it early, or it would be full and wait for the window to be closed as if it had run dry.
+func (l *Lane) windowBytesLocked(now time.Time) int64 {
+	return min(mostWindowBytes, l.meter.limit(now, l.stream.cfg.LaneBytes)/4)
+}
+
+const mostWindowBytes = 1 << 20
 
 // nextLocked finds the entry to send.
 func (l *Lane) nextLocked() (uint64, bool) {
 	o := &l.out
 	q := &o.queue
-	if l.paused || l.closing {
+	switch {
+	case l.paused:
+		return 0, false
+	case l.closing && o.phase == open && o.flying.len() == 0:
+		return l.windowEndLocked() // so that the next owner need not find out what became of it
+	case l.closing:
 		return 0, false
 	}
 	switch o.phase {
@@ -141,7 +156,7 @@ func (l *Lane) windowEndLocked() (uint64, bool) {
 		return 0, false
 	}
 	i := o.sent - 1
-	if l.stream.now().Sub(o.queue.at(i).sent) < windowQuiet {
+	if !l.closing && l.stream.now().Sub(o.queue.at(i).sent) < windowQuiet {
 		return 0, false
 	}
 	for o.queue.at(i).records == 0 {
@@ -164,11 +179,12 @@ func (l *Lane) forgottenLocked() bool {
 	if l.plan.IDExpiration == 0 || l.stream.now().Sub(o.heard) <= l.plan.IDExpiration/2 {
 		return false
 	}
-	o.sent, o.window = o.queue.head, 0
+	o.sent, o.window, o.opened = o.queue.head, 0, 0
 	if o.holed {
 		l.resetLocked()
 	}
 	l.enterLocked(asking)
+	l.drainedLocked()
 	return true
 }
 
@@ -195,6 +211,10 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 		l.rewindLocked()
 	}
 	l.drainedLocked()
+	if l.gone && o.flying.len() == 0 {
+		l.resetLocked()
+		return
+	}
 	if o.phase == certifying || o.window > 0 && o.flying.len() == 0 {
 		l.wake.Sink()
 	}
@@ -272,7 +292,7 @@ func (l *Lane) failedLocked(f *route.Fault) {
 // rewindLocked sets sent := acked. What the fault means decides when the target is asked again.
 func (l *Lane) rewindLocked() {
 	o := &l.out
-	o.sent, o.window = o.queue.head, 0
+	o.sent, o.window, o.opened = o.queue.head, 0, 0
 	if o.holed {
 		l.resetLocked()
 	}
