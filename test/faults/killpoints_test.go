@@ -29,9 +29,9 @@ func TestKilledBetweenAppendAndAnswer(t *testing.T) {
 	k.CreateTopic(t, to, 4, nil)
 	proxy := k.Broker(0).Proxy()
 	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.ProxyBootstrap(), topic, "--rename", "{topic}.copy", "--commit-interval", "100ms")...)
-	f := startFeed(t, k.Bootstrap(), topic, 3000)
 	m.start(t)
-	m.caughtUp(t, topic)
+	m.flowing(t, k, topic)
+	f := startFeed(t, k.Bootstrap(), topic, 3000)
 	for round := range rounds(4, 30) {
 		pass(t, upTo(300*time.Millisecond))
 		proxy.HoldAnswers()

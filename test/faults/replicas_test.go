@@ -34,9 +34,9 @@ func TestLeaderLostWhileFollowerSleeps(t *testing.T) {
 	src.CreateTopic(t, topic, 3, nil)
 	dst.CreateTopic(t, topic, 3, map[string]string{"min.insync.replicas": "1"})
 	m := newMirrorer(t, "mirror", between(src.Bootstrap(), dst.Bootstrap(), topic, "--commit-interval", "200ms")...)
-	f := startFeed(t, src.Bootstrap(), topic, 2000)
 	m.start(t)
-	m.caughtUp(t, topic)
+	m.flowing(t, src, topic)
+	f := startFeed(t, src.Bootstrap(), topic, 2000)
 	for round := range rounds(2, 12) {
 		leader, follower := leaderAndFollower(t, dst, topic)
 		require.NoError(t, follower.Pause())
