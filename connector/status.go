@@ -165,6 +165,15 @@ func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (
 	if err != nil {
 		return 0, false, fmt.Errorf("source: %w", err)
 	}
+	for p := range leaders { // an end that is not known must not pass for one that was reached
+		end, ok := ends[p]
+		if !ok {
+			end.Err = errUnknownTopic
+		}
+		if end.Err != nil {
+			return 0, false, fmt.Errorf("source: find the end of %s: %w", p, end.Err)
+		}
+	}
 	tick := time.NewTicker(caughtUpEvery)
 	defer tick.Stop()
 	for {
