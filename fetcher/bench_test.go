@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -70,8 +71,19 @@ func BenchmarkFetch(b *testing.B) {
 				require.NoError(b, cl.ProduceSync(b.Context(), &kgo.Record{Topic: "a", Value: value}).FirstErr())
 			}
 			for p := range row.idle {
-				r.f.Add(route.Partition{Topic: "idle", Partition: p}, newLane(0))
+				r.add("idle", p, newLane(0))
 			}
+			before := -1
+			allCold := func() bool { // cold lanes are not asked again
+				sum := 0
+				for _, l := range r.lanes {
+					l.with(func() { sum += l.wants })
+				}
+				same := sum == before
+				before = sum
+				return same
+			}
+			require.Eventually(b, allCold, patience, 300*time.Millisecond)
 			b.ReportAllocs()
 			b.ResetTimer()
 			p := route.Partition{Topic: "a"}

@@ -98,7 +98,7 @@ func TestDamageIsFetchedAgainInANewSession(t *testing.T) {
 	var opened, went atomic.Int32 // cold sessions, and fetches in them
 	watchFetches(kc, func(req *kmsg.FetchRequest) {
 		switch {
-		case req.MaxWaitMillis != int32(cfg.ColdWait.Milliseconds()):
+		case time.Duration(req.MaxWaitMillis)*time.Millisecond != cfg.ColdWait:
 		case req.SessionEpoch == 0:
 			opened.Add(1)
 		default:
