@@ -91,10 +91,7 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 		in.position = next
 	}
 	in.held += bytes
-	l.lagLocked(now)
-	if l.pos.halted && in.fault == nil && l.out.phase == open {
-		l.recoveredLocked()
-	}
+	l.sourceAnsweredLocked(now)
 	if bytes > 0 && !in.asked.IsZero() {
 		l.meter.fetched(now.Sub(in.asked))
 		in.asked = time.Time{}
@@ -112,9 +109,21 @@ func (l *Lane) pendingLocked() {
 
 // Extent takes news of the source log's ends that came without data.
 func (l *Lane) Extent(x route.Extent) {
+	now := l.stream.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.in.extent = x
+	l.sourceAnsweredLocked(now)
+}
+
+// sourceAnsweredLocked notes what an answer of the source says besides its data: how far behind the lane is, and that a halt is over if it
+// was the source's.
+func (l *Lane) sourceAnsweredLocked(now time.Time) {
+	l.lagLocked(now)
+	well := l.out.phase == open || l.out.phase == certifying && l.out.failures == 0
+	if l.pos.halted && l.in.fault == nil && well {
+		l.recoveredLocked()
+	}
 }
 
 // Fail takes a failure that the source can't mend by itself. The lane stops reading; what it has read goes on.

@@ -52,7 +52,7 @@ type Lane struct {
 	queued bool // in the stream's list
 	// backlog: counted among the lanes that have more to send than they get away.
 	backlog bool
-	paused bool
+	paused  bool
 	// closing is set when nothing more may be sent; drained closes when nothing is unanswered any more.
 	closing bool
 	drained chan struct{}

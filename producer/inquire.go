@@ -104,7 +104,7 @@ func (p *Producer) askLeader(ctx context.Context, leader int32, qs []inquiry) {
 	}
 	ends, endsErr := p.client.ListOffsets(ctx, leaders, wire.AtEnd, false)
 	for _, q := range qs {
-		h, f := p.hint(q, known[q.slot.target], ends[q.slot.target], endsErr)
+		h, f := hint(q, known[q.slot.target], ends[q.slot.target], endsErr)
 		if f == nil && (q.Question == offsets.AskLog || unsupported) {
 			h, f = p.readLog(ctx, leader, q, h)
 		}
@@ -121,7 +121,7 @@ func (p *Producer) bind(s *Slot, common *link) {
 	s.link.Store(to)
 }
 
-func (p *Producer) hint(q inquiry, known wire.Producers, end wire.ListedOffset, endErr error) (offsets.Hint, *route.Fault) {
+func hint(q inquiry, known wire.Producers, end wire.ListedOffset, endErr error) (offsets.Hint, *route.Fault) {
 	h := offsets.Hint{Start: route.NoOffset, End: end.Offset, Timestamp: -1, First: -1}
 	for _, err := range []error{known.Err, endErr, end.Err} {
 		if err != nil && !errors.Is(err, kerr.TopicAuthorizationFailed) { // without READ the log can't be asked; writing shows the rest

@@ -17,6 +17,7 @@ type link struct {
 	p      *Producer
 	broker int32
 	kick   chan struct{} // there is news for the sender
+	later  []*Slot       // scratch of the sender: queued slots that are in the request already
 
 	mu       sync.Mutex // guards what follows; a leaf: nothing is called while it is held
 	queue    []*Slot    // lanes that have something to send, in turn
@@ -84,13 +85,23 @@ func (l *link) setConn(c *wire.Conn) {
 	l.conn = c
 }
 
+// waitForWork returns true when there is a batch to send. Lanes that want to ask first are passed on at once: after a lost connection that is
+// all of them, and a connection to a broker that is gone may take long to fail.
 func (l *link) waitForWork(ctx context.Context) bool {
 	for {
-		l.mu.Lock()
-		n := len(l.queue)
-		l.mu.Unlock()
-		if n > 0 {
-			return ctx.Err() == nil
+		for s := l.pop(); s != nil && ctx.Err() == nil; s = l.pop() {
+			if l.moved(s) {
+				continue
+			}
+			s.queued.Store(false)
+			n := s.lane.Next()
+			if n < 0 {
+				s.toControl()
+			}
+			if n > 0 {
+				s.Wake()
+				return true
+			}
 		}
 		select {
 		case <-l.kick:
@@ -161,6 +172,7 @@ func (l *link) waitToSend(ctx context.Context, conn *wire.Conn, linger *time.Tim
 			if lingering && work {
 				return true
 			}
+			lingering = false
 		case <-conn.Done():
 			return false
 		case <-ctx.Done():
@@ -179,6 +191,7 @@ func (l *link) limitLocked() int64 {
 // build fills a request with the next batch of every lane in the queue, each lane once, up to the size limit.
 func (l *link) build() *request {
 	r := l.p.request(l)
+	number := l.p.builds.Add(1)
 	var again *Slot
 	for r.size < l.p.cfg.MaxRequestBytes {
 		s := l.pop()
@@ -186,6 +199,10 @@ func (l *link) build() *request {
 			break
 		}
 		if l.moved(s) {
+			continue
+		}
+		if s.build == number { // woken since its batch was taken; a broker refuses two batches of a partition in one request
+			l.later = append(l.later, s)
 			continue
 		}
 		s.queued.Store(false)
@@ -201,7 +218,10 @@ func (l *link) build() *request {
 			break
 		}
 		if b, all := s.lane.Take(); b != nil {
+			s.build = number
 			r.add(s, b, all)
+		} else {
+			s.Wake() // it changed its mind, and may want to ask
 		}
 	}
 	l.seal(r, again)
@@ -226,11 +246,14 @@ func (l *link) seal(r *request, again *Slot) {
 		l.mu.Unlock()
 		l.p.inFlight(l.broker, n)
 	}
+	l.mu.Lock()
 	if again != nil && !again.queued.Swap(true) {
-		l.mu.Lock()
 		l.queue = append([]*Slot{again}, l.queue...)
-		l.mu.Unlock()
 	}
+	l.queue = append(l.queue, l.later...)
+	l.mu.Unlock()
+	clear(l.later)
+	l.later = l.later[:0]
 	for i := range r.items {
 		r.items[i].slot.Wake()
 	}

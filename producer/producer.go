@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -32,9 +33,10 @@ type Producer struct {
 	metrics *metrics
 	kick    chan struct{}
 	links   sync.WaitGroup // senders and rounds of inquiries
+	builds  atomic.Uint64  // requests built, so that each has a number
 
 	mu       sync.Mutex // guards what follows; a leaf but for link.mu
-	ctx      func() context.Context
+	fresh    []*link    // to be run by the control loop
 	byBroker map[int32]*link
 	private  map[int32][]*link
 	asks     []*Slot
@@ -69,10 +71,10 @@ func (s *Slot) Attach(l Lane) {
 func (s *Slot) Detach() { s.gone.Store(true) }
 
 // Reachable is nil, or why the target cluster could not be asked the last time, and since when that is so.
-func (p *Producer) Reachable() (error, time.Time) {
+func (p *Producer) Reachable() (since time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.down, p.downAt
+	return p.downAt, p.down
 }
 
 func (p *Producer) reached(err error) {
@@ -86,13 +88,7 @@ func (p *Producer) reached(err error) {
 
 // Run serves all slots until ctx ends; unanswered batches are then answered with a fault.
 func (p *Producer) Run(ctx context.Context) error {
-	p.mu.Lock()
-	p.ctx = func() context.Context { return ctx }
-	p.mu.Unlock()
 	p.control(ctx)
-	p.mu.Lock()
-	p.ctx = nil // no new links from here on
-	p.mu.Unlock()
 	p.links.Wait()
 	return nil
 }
@@ -124,11 +120,16 @@ func (p *Producer) privateLink(broker int32, target route.Partition) *link {
 
 func (p *Producer) startLocked(broker int32) *link {
 	l := newLink(p, broker)
-	if p.ctx != nil {
-		ctx := p.ctx()
-		p.links.Go(func() { l.run(ctx) })
-	}
+	p.fresh = append(p.fresh, l)
+	p.signal()
 	return l
+}
+
+func (p *Producer) signal() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
 }
 
 // ask puts a slot, whose queued flag is set, on the control loop's list.
@@ -136,10 +137,7 @@ func (p *Producer) ask(s *Slot) {
 	p.mu.Lock()
 	p.asks = append(p.asks, s)
 	p.mu.Unlock()
-	select {
-	case p.kick <- struct{}{}:
-	default:
-	}
+	p.signal()
 }
 
 func (p *Producer) request(l *link) *request {
@@ -197,6 +195,10 @@ func (p *Producer) control(ctx context.Context) {
 		waiting = append(waiting, p.asks...)
 		clear(p.asks)
 		p.asks = p.asks[:0]
+		for _, l := range p.fresh {
+			p.links.Go(func() { l.run(ctx) })
+		}
+		p.fresh = nil
 		p.mu.Unlock()
 		var next time.Time
 		waiting, next = p.askDue(ctx, waiting)

@@ -39,7 +39,8 @@ type Slot struct {
 	private atomic.Bool // goes over a connection of its own, since its answers were late
 	prompt  atomic.Bool // the last answer came in time
 
-	flying int // unanswered batches; belongs to the link and is guarded by its mutex
+	flying int    // unanswered batches; belongs to the link and is guarded by its mutex
+	build  uint64 // the request that a batch was last taken for; belongs to the sender that took the slot from its queue
 }
 
 // Wake says that the lane may have something to send or to ask. It neither blocks nor calls the lane, so it may be called with the lane's
