@@ -18,7 +18,7 @@ func TestBrokersKilledAndRestarted(t *testing.T) {
 	m := newMirrorer(t, "mirror", between(src.Bootstrap(), dst.Bootstrap(), topic, "--commit-interval", "300ms")...)
 	m.start(t)
 	m.flowing(t, src, topic)
-	f := startFeed(t, src.Bootstrap(), topic, 3000)
+	f := startPlainFeed(t, src.Bootstrap(), topic, 3000)
 	bounce := func(b *kafkatest.Broker) {
 		m.caughtUp(t, topic)
 		pass(t, upTo(2*time.Second))

@@ -20,8 +20,25 @@ type feed struct {
 }
 
 // startFeed writes about so many records a second, in turns of a second: paced ones, which make small batches, and ones all at once, which
-// make large ones, with changing sizes and codecs. It ends with the test.
+// make large ones, with changing sizes and codecs; every fourth in transactions, some of them aborted. It ends with the test.
 func startFeed(t *testing.T, bootstrap []string, topic string, rate int) *feed {
+	t.Helper()
+	return feedTurns(t, bootstrap, func(turn int) kafkatest.LoadOptions {
+		o := turnOf(topic, turn, rate)
+		if turn%4 == 3 {
+			o.TxnRecords, o.AbortEvery = max(rate/6, 1), 3
+		}
+		return o
+	})
+}
+
+// startPlainFeed is startFeed without transactions, which don't outlive the brokers that they are made on.
+func startPlainFeed(t *testing.T, bootstrap []string, topic string, rate int) *feed {
+	t.Helper()
+	return feedTurns(t, bootstrap, func(turn int) kafkatest.LoadOptions { return turnOf(topic, turn, rate) })
+}
+
+func feedTurns(t *testing.T, bootstrap []string, turns func(turn int) kafkatest.LoadOptions) *feed {
 	t.Helper()
 	stopping, stop := context.WithCancel(t.Context())
 	f := &feed{stop: stop, ended: make(chan struct{})}
@@ -30,7 +47,7 @@ func startFeed(t *testing.T, bootstrap []string, topic string, rate int) *feed {
 		defer close(f.ended)
 		for turn := 0; stopping.Err() == nil && f.err == nil; turn++ {
 			var res kafkatest.LoadResult
-			res, f.err = kafkatest.Generate(ctx, bootstrap, turnOf(topic, turn, rate))
+			res, f.err = kafkatest.Generate(ctx, bootstrap, turns(turn))
 			f.written += res.Committed
 			if turn%2 == 1 {
 				await(stopping, time.Second)

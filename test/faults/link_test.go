@@ -22,7 +22,7 @@ func TestLinkCutAndBlackholed(t *testing.T) {
 	for name, version := range map[string]string{"kafka 3": kafkatest.Kafka3, "kafka 4": kafkatest.Kafka4} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := kafkatest.Start(t, kafkatest.Options{Version: version, Proxy: true, Heap: "256m"})
+			k := kafkatest.Shared(t, version) // no other test of this package goes through its proxy
 			proxy := k.Broker(0).Proxy()
 			for side, way := range sides(k) { // one after the other: they share the proxy
 				t.Run(side, func(t *testing.T) { //nolint:paralleltest // see above
@@ -36,9 +36,11 @@ func TestLinkCutAndBlackholed(t *testing.T) {
 						if round%5 == 4 {
 							m.caughtUp(t, topic) // it must go on between, not only at the end
 						}
+						proxy.SetDelay(upTo(20 * time.Millisecond)) // so that there is something in flight to lose
 						pass(t, upTo(400*time.Millisecond))
 						proxy.Cut()
 					}
+					proxy.SetDelay(0)
 					proxy.Blackhole()
 					pass(t, time.Duration(rounds(4, 60))*time.Second)
 					require.NoError(t, proxy.Heal())

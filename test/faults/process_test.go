@@ -30,17 +30,22 @@ func TestKilledAtRandomInstants(t *testing.T) {
 			m.start(t)
 			m.flowing(t, k, topic)
 			m.kill(t)
+			// Many small batches, so that the first deaths meet a mirror at full speed.
+			backlog := kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{
+				Topic: topic, Records: rounds(150_000, 1_000_000), First: 800_000_000, ValueBytes: 60, BatchBytes: 1 << 10,
+			})
 			f := startFeed(t, k.Bootstrap(), topic, 4000)
 			commits := []string{"5s", "50ms", "500ms", "1h"}
-			for round := range rounds(10, 100) {
+			n := rounds(10, 100)
+			for round := range n {
 				m.start(t, "--commit-interval", commits[round%len(commits)])
 				if round%2 == 0 {
 					m.api(t) // otherwise the kill may meet the start
 				}
-				pass(t, upTo(1500*time.Millisecond))
+				pass(t, upTo([]time.Duration{300 * time.Millisecond, 1500 * time.Millisecond}[round*2/n]))
 				m.kill(t)
 			}
-			written := f.end(t)
+			written := f.end(t) + backlog.Committed
 			m.start(t)
 			m.caughtUp(t, topic)
 			requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, topic+".copy", written)
