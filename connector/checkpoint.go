@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -101,9 +102,7 @@ func (c *Connector) begins(ctx context.Context, t *pair, r offsets.Route, source
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	for p, o := range ends {
-		found[p] = o
-	}
+	maps.Copy(found, ends)
 	return found, nil
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
-// start runs a connector until stop is called; stop waits for its end.
-func start(t *testing.T, src, dst []string, state, rename string, change func(*connector.Config)) (c *connector.Connector, stop func()) {
+// start runs a connector that copies each topic T to T-copy until stop is called; stop waits for its end.
+func start(t *testing.T, src, dst []string, state string, change func(*connector.Config)) (c *connector.Connector, stop func()) {
 	t.Helper()
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}})
 	cfg := connector.DefaultConfig()
@@ -30,7 +30,7 @@ func start(t *testing.T, src, dst []string, state, rename string, change func(*c
 	store, err := bolt.Open(state)
 	require.NoError(t, err)
 	hc := handler.DefaultConfig()
-	hc.Rename = rename
+	hc.Rename = "{topic}-copy"
 	h, err := handler.New(hc, "src", "dst")
 	require.NoError(t, err)
 	reg := prometheus.NewRegistry()
@@ -73,7 +73,7 @@ func TestTopicIsCopiedAndResumed(t *testing.T) {
 	parts := []route.Partition{{Topic: "copied", Partition: 0}, {Topic: "copied", Partition: 1}, {Topic: "copied", Partition: 2}}
 
 	for round := range 3 {
-		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), state, "{topic}-copy", nil)
+		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), state, nil)
 		c.Add(parts...)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		require.Eventually(t, func() bool {

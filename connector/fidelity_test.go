@@ -84,7 +84,7 @@ func TestAbortedAndOpenTransactionsStayAway(t *testing.T) {
 	for i := range 10 {
 		produce(t, cl, &kgo.Record{Value: fmt.Appendf(nil, "open %d", i)})
 	}
-	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 	c.Add(parts("txn", 1)...)
 	caughtUp(t, c, "txn")
 	require.Len(t, read(t, k.Bootstrap(), "txn-copy", 100), 100)
@@ -113,7 +113,7 @@ func TestNullsHeadersAndOddRecordsStayAsTheyAre(t *testing.T) {
 		&kgo.Record{Headers: []kgo.RecordHeader{{Key: "größe ✓", Value: []byte(strings.Repeat("\x00\xff", 5<<10))}}},
 		&kgo.Record{Value: []byte("hundred"), Headers: hundred},
 	)
-	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 	c.Add(parts("odd", 1)...)
 	caughtUp(t, c, "odd")
 	equal(t, k, "odd")
@@ -143,7 +143,7 @@ func TestThinnedBatchesOfCompactedTopicArriveDense(t *testing.T) {
 		return int(d.Records)
 	}
 	require.Eventually(t, func() bool { return kept() < 1000 }, time.Minute, 300*time.Millisecond, "the cleaner did not run")
-	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 	c.Add(parts("thin", 1)...)
 	caughtUp(t, c, "thin")
 	p := c.Status().Partitions[0]
@@ -158,7 +158,7 @@ func TestDeletedKeyIsAbsentAfterCleaningTheCopy(t *testing.T) {
 	k.CreateTopic(t, "gone-copy", 1, compacted())
 	cl := k.Client(t, kgo.DefaultProduceTopic("gone"))
 	produce(t, cl, &kgo.Record{Key: []byte("k1"), Value: []byte("v1")}, &kgo.Record{Key: []byte("k1")}, &kgo.Record{Key: []byte("k2"), Value: []byte{}})
-	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 	c.Add(parts("gone", 1)...)
 	caughtUp(t, c, "gone")
 	equal(t, k, "gone")
@@ -194,7 +194,7 @@ func TestTimestampTypes(t *testing.T) {
 					k.CreateTopic(t, topic+"-copy", 1, map[string]string{"message.timestamp.type": dst})
 					kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 100, Codec: codec})
 					begun := time.Now()
-					c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+					c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 					c.Add(parts(topic, 1)...)
 					caughtUp(t, c, topic)
 					d, err := kafkatest.CompareTopics(t.Context(), kafkatest.Comparison{
@@ -216,7 +216,7 @@ func TestTimestampTypes(t *testing.T) {
 	}
 }
 
-func TestFormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) {
+func TestFormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) { //nolint:tparallel // its subtests share one broker and one topic name each
 	t.Parallel()
 	k := kafkatest.Start(t, kafkatest.Options{Version: kafkatest.Kafka3, Proxy: true, Config: map[string]string{
 		"inter.broker.protocol.version": "2.8", "log.message.format.version": "2.8",
@@ -226,7 +226,7 @@ func TestFormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) {
 	t.Run("zstd to Produce 6", func(t *testing.T) {
 		k.CreateTopic(t, "zstd", 2, nil)
 		kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "zstd", Records: 1000, Codec: "zstd"})
-		c, stop := start(t, k.Bootstrap(), k.ProxyBootstrap(), t.TempDir(), "{topic}-copy", nil)
+		c, stop := start(t, k.Bootstrap(), k.ProxyBootstrap(), t.TempDir(), nil)
 		c.Add(parts("zstd", 2)...)
 		caughtUp(t, c, "zstd")
 		require.Equal(t, "rewrite", c.Status().Partitions[0].Path)
@@ -241,7 +241,7 @@ func TestFormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) {
 			old.Produce(t.Context(), &kgo.Record{Key: fmt.Appendf(nil, "k%d", i), Value: fmt.Appendf(nil, "value %d", i)}, nil)
 		}
 		require.NoError(t, old.Flush(t.Context()))
-		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 		c.Add(parts("old", 2)...)
 		caughtUp(t, c, "old")
 		require.Equal(t, "rewrite", c.Status().Partitions[0].Path)
@@ -252,7 +252,7 @@ func TestFormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) {
 		k.CreateTopic(t, "gzip", 2, nil)
 		k.CreateTopic(t, "gzip-copy", 2, map[string]string{"compression.type": "gzip"})
 		kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "gzip", Records: 1000})
-		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 		c.Add(parts("gzip", 2)...)
 		caughtUp(t, c, "gzip")
 		require.Equal(t, "raw", c.Status().Partitions[0].Path)
@@ -267,7 +267,7 @@ func TestOversizedBatchIsSplit(t *testing.T) {
 	k.CreateTopic(t, "large", 1, nil)
 	k.CreateTopic(t, "large-copy", 1, map[string]string{"max.message.bytes": "20000"})
 	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "large", Records: 2000, ValueBytes: 500, Codec: "none"})
-	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), "{topic}-copy", nil)
+	c, _ := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
 	c.Add(parts("large", 1)...)
 	caughtUp(t, c, "large")
 	require.Equal(t, "rewrite", c.Status().Partitions[0].Path)

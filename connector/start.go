@@ -214,8 +214,9 @@ func (c *Connector) noZstd(ctx context.Context, target *wire.Metadata) bool {
 		if err != nil {
 			continue
 		}
-		defer conn.Close()
-		return conn.MaxVersion(produce) < zstdVersion
+		newest := conn.MaxVersion(produce)
+		conn.Close()
+		return newest < zstdVersion
 	}
 	return false
 }

@@ -105,7 +105,7 @@ func (c *Connector) watch() {
 	if err := c.fetchers.Reachable(); err != nil {
 		reason = "source: " + err.Error()
 	}
-	if err, _ := c.producer.Reachable(); err != nil {
+	if _, err := c.producer.Reachable(); err != nil {
 		reason = "target: " + err.Error()
 	}
 	now := time.Now()

@@ -24,7 +24,7 @@ const (
 )
 
 // Fault is a classified failure of one partition.
-type Fault struct {
+type Fault struct { //nolint:errname // a fault is what all rooms call it, and FaultError would say it twice
 	Class FaultClass
 	Code  string // the protocol's error name, or a word of ours where the protocol has none; stable, usable as a label
 	Err   error

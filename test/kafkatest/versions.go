@@ -12,7 +12,7 @@ import (
 
 const (
 	apiVersionsKey = 18
-	maxApiFrame    = 1 << 20 // an ApiVersions answer is far smaller
+	maxAPIFrame    = 1 << 20 // an ApiVersions answer is far smaller
 )
 
 // LimitVersions makes the broker behind the proxy look older to clients that connect from now on: the newest version of each request
@@ -117,7 +117,7 @@ func (a *answerTap) next() error {
 	}
 	size := 4 + int(binary.BigEndian.Uint32(head))
 	version, ok := a.asked.take(int32(binary.BigEndian.Uint32(head[4:])))
-	if !ok || size > maxApiFrame {
+	if !ok || size > maxAPIFrame {
 		a.left = size
 		return nil
 	}
