@@ -68,16 +68,21 @@ type partition struct {
 	gone   bool // being drained
 }
 
+// answerTimeout is how long a broker may take over an answer that needs no replication: a dead one must be known as such within half a minute.
+const answerTimeout = 10 * time.Second
+
 // New builds the parts; it does no IO.
 func New(cfg Config, deps Deps) (*Connector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	source, err := wire.NewClient(deps.Source, deps.Log.Named("source"))
+	link := wire.DefaultConfig()
+	link.RequestTimeout = answerTimeout
+	source, err := wire.New(deps.Source, link, deps.Log.Named("source"))
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	target, err := wire.NewClient(deps.Target, deps.Log.Named("target"))
+	target, err := wire.New(deps.Target, link, deps.Log.Named("target"))
 	if err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}

@@ -60,6 +60,13 @@ func (c *Connector) Status() Status {
 	}
 	c.mu.Unlock()
 	for i := range s.Partitions {
+		if p := &s.Partitions[i]; p.State == string(mirror.Mirroring) {
+			if t := c.fetchers.Trouble(p.Source); t != nil && time.Since(t.Since) > troubleAfter {
+				p.State, p.Reason = string(mirror.Degraded), "source: "+t.Code
+			}
+		}
+	}
+	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		s.RecordsTotal += p.RecordsTotal
 		s.BytesTotal += p.BytesTotal
@@ -95,6 +102,9 @@ func running(l mirror.Status) PartitionStatus {
 	}
 	return s
 }
+
+// troubleAfter is how long a partition may be refused by its source before that is more than a leader on its way.
+const troubleAfter = 5 * time.Second
 
 // degradedAfter is how long a cluster may be out of reach before the route is called degraded.
 const degradedAfter = 10 * time.Second

@@ -290,8 +290,10 @@ func (l *loop) fetch(ctx context.Context) {
 		return // ctx has ended
 	}
 	req := l.request(int32(maxBytes), wait)
-	fctx, cancel := context.WithTimeoutCause(ctx, wait+l.f.cfg.RequestTimeout,
-		fmt.Errorf("no answer to a fetch within %s", wait+l.f.cfg.RequestTimeout)) //nolint:err113 // only ever shown
+	// A large answer over a thin link takes its time: each MiB is allowed what a whole small answer is. That a broker sends nothing at all, the
+	// connection notices earlier by itself.
+	limit := wait + l.f.cfg.RequestTimeout*time.Duration(1+maxBytes>>20)
+	fctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer to a fetch within %s", limit)) //nolint:err113 // only ever shown
 	resp, s, err := l.conn.Fetch(fctx, req, l.f.deps.Pool, maxBytes)
 	if err != nil && fctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(fctx), err)

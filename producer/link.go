@@ -330,3 +330,13 @@ func (l *link) late() []*Slot {
 	}
 	return slots
 }
+
+// oldestWait is how long the oldest unanswered request has been waited for.
+func (l *link) oldestWait() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil {
+		return 0
+	}
+	return l.conn.OldestWait()
+}

@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,8 @@ type Producer struct {
 	spare    []*request
 	down     error // why the target could not be asked the last time
 	downAt   time.Time
+	silent   error // which broker has stopped answering
+	silentAt time.Time
 }
 
 // maxPrivate is how many connections of their own a broker's late partitions share.
@@ -74,7 +77,28 @@ func (s *Slot) Detach() { s.gone.Store(true) }
 func (p *Producer) Reachable() (since time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.down == nil && p.silent != nil {
+		return p.silentAt, p.silent
+	}
 	return p.downAt, p.down
+}
+
+// silentAfter is how long a broker may leave requests unanswered before the cluster counts as out of reach.
+const silentAfter = 5 * time.Second
+
+// listen notes whether a broker has stopped answering.
+func (p *Producer) listen(links []*link) {
+	var silent error
+	since := time.Now()
+	for _, l := range links {
+		if w := l.oldestWait(); w > silentAfter && time.Now().Add(-w).Before(since) {
+			since = time.Now().Add(-w)
+			silent = fmt.Errorf("broker %d has not answered a produce request since %s", l.broker, since.UTC().Format(time.RFC3339)) //nolint:err113 // only ever shown
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent, p.silentAt = silent, since
 }
 
 func (p *Producer) reached(err error) {
@@ -246,6 +270,7 @@ func (p *Producer) watch() {
 		links = append(links, l)
 	}
 	p.mu.Unlock()
+	p.listen(links)
 	for _, l := range links {
 		for _, s := range l.late() {
 			p.metrics.private.Inc()
