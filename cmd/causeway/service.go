@@ -59,6 +59,7 @@ type service struct {
 	admins    []*cluster.Admin
 	mirror    mirrorer
 	discovery *discovery
+	history   *history
 	server    *api.Server
 	draining  atomic.Bool
 }
@@ -87,7 +88,7 @@ func openService(ctx context.Context, s settings, log hclog.Logger, build func(s
 		faults = append(faults, prefixed(err, "route.topics."))
 	}
 	if err = errors.Join(faults...); err == nil {
-		err = v.assemble(h, build)
+		err = v.assemble(ctx, h, build)
 	}
 	if err != nil {
 		return nil, errors.Join(err, v.close())
@@ -96,13 +97,16 @@ func openService(ctx context.Context, s settings, log hclog.Logger, build func(s
 }
 
 // assemble builds the parts, in the order in which they need each other.
-func (v *service) assemble(h *handler.Handler, build func(settings, mirrorDeps) (mirrorer, error)) error {
+func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(settings, mirrorDeps) (mirrorer, error)) error {
 	s := &v.settings
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	log := events.NewLog(s.routeName(), s.worker(), keptEvents, v.log.Named("events"), registry)
 	filter, err := s.filter()
 	if err != nil {
+		return err
+	}
+	if v.history, err = newHistory(ctx, log, v.store); err != nil {
 		return err
 	}
 	if v.mirror, err = build(*s, mirrorDeps{log: v.log, registerer: registry, store: v.store, events: log, handler: h}); err != nil {
@@ -119,7 +123,7 @@ func (v *service) assemble(h *handler.Handler, build func(settings, mirrorDeps) 
 	cfg := api.DefaultConfig()
 	cfg.IdleTimeout = s.Server.IdleTimeout.Duration()
 	v.server, err = api.New(cfg, api.Deps{
-		Log: v.log.Named("api"), Mirror: v, Events: log, Registry: registry,
+		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry,
 		Identity: api.Identity{Role: "standalone", Version: version, Revision: builtFrom(), Worker: s.worker(), Route: s.routeName(), Started: time.Now()},
 	})
 	return err
@@ -149,6 +153,11 @@ func (v *service) run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { v.discovery.run(working) })
+	wg.Go(func() {
+		if err := v.history.keep(serving); err != nil {
+			v.log.Error("errors are no longer kept over a restart", "err", err)
+		}
+	})
 	err := v.runMirror(working)
 	stopWorking()
 	stopServing()

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/offsets/bolt"
+)
+
+// history is the event log of this process behind the errors of earlier ones, which the store has kept.
+type history struct {
+	log   *events.Log
+	store *bolt.Store
+	old   []events.Event // by id
+}
+
+func newHistory(ctx context.Context, log *events.Log, store *bolt.Store) (*history, error) {
+	stored, err := store.Events(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load stored events: %w", err)
+	}
+	h := &history{log: log, store: store}
+	for _, text := range stored {
+		var e events.Event
+		if err = json.Unmarshal(text, &e); err != nil {
+			return nil, fmt.Errorf("load stored events: %w", err)
+		}
+		h.old = append(h.old, e)
+	}
+	slices.SortFunc(h.old, func(a, b events.Event) int { return int(a.ID - b.ID) })
+	return h, nil
+}
+
+// Since gives stored and new events with a greater id, see api.Events.
+func (h *history) Since(id int64) ([]events.Event, <-chan struct{}) {
+	fresh, more := h.log.Since(id)
+	var found []events.Event
+	for i := range h.old {
+		if h.old[i].ID > id {
+			found = append(found, h.old[i])
+		}
+	}
+	return append(found, fresh...), more
+}
+
+// keep stores errors as they come, until ctx ends, and then what is left. The first failure ends it: the store is then the mirror's trouble too.
+func (h *history) keep(ctx context.Context) error {
+	last := context.WithoutCancel(ctx)
+	ended := false
+	for id := int64(0); ; {
+		found, more := h.log.Since(id)
+		for i := range found {
+			id = found[i].ID
+			if found[i].Severity != events.Error {
+				continue
+			}
+			text, err := json.Marshal(found[i])
+			if err == nil {
+				err = h.store.SaveEvent(last, text)
+			}
+			if err != nil {
+				return fmt.Errorf("store event: %w", err)
+			}
+		}
+		switch {
+		case len(found) > 0:
+			continue
+		case ended:
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			ended = true // one more look: both may have been ready
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/offsets/bolt"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+func TestErrorsSurviveARestart(t *testing.T) {
+	t.Parallel()
+	store, err := bolt.Open(t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	process := func() (*events.Log, *history, func()) {
+		log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
+		h, newErr := newHistory(t.Context(), log, store)
+		require.NoError(t, newErr)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- h.keep(ctx) }()
+		return log, h, func() { cancel(); require.NoError(t, <-done) }
+	}
+	log, _, stop := process()
+	log.Emit(events.Event{Type: events.TopicDiscovered, Severity: events.Info, Message: "passing"})
+	skipped := log.Emit(events.Of(route.Partition{Topic: "t", Partition: 3}, events.RangeSkipped, events.Error, "skipped").Range(5, 9))
+	stop() // at once: what was emitted before is kept all the same
+
+	log, h, stop := process()
+	defer stop()
+	found, more := h.Since(0)
+	require.Len(t, found, 1)
+	require.Equal(t, skipped.ID, found[0].ID)
+	require.Equal(t, route.Offset(9), *found[0].LastOffset)
+	fresh := log.Emit(events.Event{Type: events.RouteDegraded, Severity: events.Error})
+	select {
+	case <-more:
+	case <-time.After(10 * time.Second):
+		t.Fatal("a new event wakes who waits")
+	}
+	found, _ = h.Since(skipped.ID)
+	require.Len(t, found, 1)
+	require.Equal(t, fresh.ID, found[0].ID)
+}
