@@ -13,7 +13,7 @@ import (
 
 // program is the path of the causeway binary under test. It is global because TestMain, which builds it once, and the tests share nothing
 // else.
-var program string //nolint:gochecknoglobals // see above
+var program string
 
 func TestMain(m *testing.M) { kafkatest.Main(built{m}) }
 
@@ -22,7 +22,7 @@ type built struct{ m *testing.M }
 
 // Run returns the tests' exit code, or 1 if the program can't be built.
 func (b built) Run() int {
-	flag.Parse()
+	flag.Parse() //nolint:revive // testing.Short needs it, and m.Run does it too late
 	if testing.Short() {
 		return b.m.Run()
 	}
@@ -33,7 +33,7 @@ func (b built) Run() int {
 	}
 	defer os.RemoveAll(dir) // best effort
 	program = filepath.Join(dir, "causeway")
-	build := exec.Command("go", "build", "-o", program, "github.com/causeway-mirror/causeway/cmd/causeway") //nolint:noctx // TestMain has no context
+	build := exec.Command("go", "build", "-o", program, "github.com/causeway-mirror/causeway/cmd/causeway") // TestMain has no context
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build the program:", err)

@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -188,10 +187,10 @@ func between(src, dst []string, topics string, more ...string) []string {
 
 // requireCopy compares the topics record by record and fails unless the target has each record once, in order. At least so many records
 // must have been there, or the test would have tried nothing.
-func requireCopy(t *testing.T, src, dst []string, topic, to string, least int64) {
+func requireCopy(t *testing.T, src, dst []string, topic, to string, least int64) { //nolint:revive // two clusters, two names
 	t.Helper()
 	d := kafkatest.Compare(t, src, dst, topic, to)
 	t.Log(topic, d.String())
 	require.True(t, d.Equal(), d.String())
-	require.GreaterOrEqual(t, d.Records, least, fmt.Sprintf("topic %s is too small to have tried anything", topic))
+	require.GreaterOrEqual(t, d.Records, least, "topic %s is too small to have tried anything", topic)
 }

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -58,7 +57,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		case 7:
 			require.NoError(t, b.Kill())
 			pass(t, upTo(3*time.Second))
-			require.NoError(t, b.Start(t.Context()), fmt.Sprintf("broker %d", b.ID()))
+			require.NoError(t, b.Start(t.Context()), "broker %d", b.ID())
 			dst.AwaitInSync(t, topic)
 		}
 	}
