@@ -54,6 +54,7 @@ type discovery struct {
 	store                  routeStore
 	mapper                 topicMapper
 	filter                 topicFilter
+	oneCluster             bool // source and target are the same: copies stand beside what they were made of
 	events                 *events.Log
 	log                    hclog.Logger
 	interval               time.Duration
@@ -108,12 +109,23 @@ func (d *discovery) round(ctx context.Context) error {
 
 // sift splits topics into those to mirror and those not to, with the reason.
 func (d *discovery) sift(topics map[string]cluster.Topic) (found []string, excluded []api.Excluded) {
+	copies := map[string]string{} // target → source
+	reasons := map[string]string{}
 	for _, name := range sortedKeys(topics) {
-		reason := d.filter.refusal(name, topics[name].Internal)
-		if reason == "" {
-			if _, err := d.mapper.Topic(name); err != nil {
-				reason = err.Error()
-			}
+		reasons[name] = d.filter.refusal(name, topics[name].Internal)
+		if reasons[name] != "" {
+			continue
+		}
+		if t, err := d.mapper.Topic(name); err != nil {
+			reasons[name] = err.Error()
+		} else {
+			copies[t.Target] = name
+		}
+	}
+	for _, name := range sortedKeys(topics) {
+		reason := reasons[name]
+		if of, loop := copies[name]; loop && d.oneCluster && reason == "" {
+			reason = "source and target are one cluster, and topic " + of + " is copied here: copies of copies would never end"
 		}
 		if reason == "" {
 			found = append(found, name)

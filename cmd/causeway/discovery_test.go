@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -138,6 +139,24 @@ func TestDiscoveryFindsTopicsAndPartitions(t *testing.T) {
 	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 3})
 	require.NoError(t, d.round(t.Context()))
 	require.Len(t, d.mirror.parts(), 4, "nothing is added twice")
+}
+
+// TestCopiesAreNotCopiedAgain: with {source}.{topic} on one cluster, a.orders would become a.a.orders, and so on.
+func TestCopiesAreNotCopiedAgain(t *testing.T) {
+	t.Parallel()
+	topics := []cluster.Topic{{Name: "orders", Partitions: 1}, {Name: "a.orders", Partitions: 1}, {Name: "a.other", Partitions: 1}, {Name: "bad", Partitions: 1}}
+	two := newDiscovery(t, ".*")
+	two.source.set(nil, topics...)
+	require.NoError(t, two.round(t.Context()))
+	require.Len(t, two.mirror.parts(), 4, "on another cluster the names mean something else")
+
+	one := newDiscovery(t, ".*")
+	one.oneCluster = true
+	one.source.set(nil, topics...)
+	require.NoError(t, one.round(t.Context()))
+	require.Equal(t, []route.Partition{{Topic: "a.other"}, {Topic: "orders"}}, one.mirror.parts())
+	const reason = "source and target are one cluster, and topic %s is copied here: copies of copies would never end"
+	require.Equal(t, []api.Excluded{{Topic: "a.orders", Reason: fmt.Sprintf(reason, "orders")}, {Topic: "bad", Reason: fmt.Sprintf(reason, "bad")}}, one.Excluded())
 }
 
 func TestFirstTopicsAreStoredOnce(t *testing.T) {

@@ -118,7 +118,12 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	v.discovery = &discovery{
 		source: source, target: target, sourceName: clusterName(s.Route.Source), targetName: clusterName(s.Route.Target),
 		mirror: v.mirror, store: v.store, mapper: h, filter: filter, events: log, log: v.log.Named("discovery"),
-		interval: s.Route.Topics.DiscoverInterval.Duration(),
+		interval: s.Route.Topics.DiscoverInterval.Duration(), oneCluster: sameCluster(s.Route.Source.Bootstrap, s.Route.Target.Bootstrap),
+	}
+	for _, c := range []cluster.Config{s.Route.Source, s.Route.Target} {
+		if len(c.Ignored) > 0 {
+			v.log.Warn("properties that have no bearing here are ignored", "cluster", c.Name, "keys", strings.Join(c.Ignored, ","))
+		}
 	}
 	cfg := api.DefaultConfig()
 	cfg.IdleTimeout = s.Server.IdleTimeout.Duration()

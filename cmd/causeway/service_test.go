@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +60,19 @@ func TestRefusedMirrorClosesWhatWasOpened(t *testing.T) {
 		_, err := openService(t.Context(), s, hclog.NewNullLogger(), refuse)
 		require.EqualError(t, err, "no")
 	}
+}
+
+func TestIgnoredPropertiesAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	s := defaultSettings()
+	s.Server.Listen, s.Offsets.Dir = "127.0.0.1:0", filepath.Join(t.TempDir(), "state")
+	s.Route.Source.Ignored = []string{"acks", "group.id"}
+	var text bytes.Buffer
+	v, err := openService(t.Context(), s, newLogger(&s, &text), func(settings, mirrorDeps) (mirrorer, error) { return &fakeMirror{}, nil })
+	require.NoError(t, err)
+	require.NoError(t, v.close())
+	require.Equal(t, 1, strings.Count(text.String(), "ignored"))
+	require.Contains(t, text.String(), `cluster=source keys="acks,group.id"`)
 }
 
 func TestSnapshotJoinsMirrorAndDiscovery(t *testing.T) {
