@@ -22,11 +22,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	ask, err := parsePage(q)
 	since, err2 := parseNumber(q, "since", 0)
-	wait, err3 := s.parseWait(q, "wait", 0)
+	after, err3 := parseNumber(q, "after", 0)
+	wait, err4 := s.parseWait(q, "wait", 0)
 	if ask.sort != "" && ask.sort != "id" {
 		err = errors.Join(err, fmt.Errorf("sort %q: must be id or -id", ask.sort))
 	}
-	if err = errors.Join(err, err2, err3); err != nil {
+	if err = errors.Join(err, err2, err3, err4); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}
@@ -38,11 +39,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.stream(w, r, since, match)
 		return
 	}
-	if after, afterErr := strconv.ParseInt(ask.after, 10, 64); afterErr == nil {
-		since = max(since, after)
-	}
 	s.extend(w, wait)
-	found := s.await(r, since, wait, match)
+	found := s.await(r, max(since, after), wait, match)
 	answer(w, http.StatusOK, pageOfEvents(found, ask))
 }
 

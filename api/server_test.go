@@ -122,6 +122,7 @@ func TestAnswers(t *testing.T) {
 		{"wait with bad numbers", "GET", "/api/v1/wait?topic=orders&lag=-1&timeout=soon", 422, []string{`lag`, `timeout`}, nil},
 		{"wait too long", "GET", "/api/v1/wait?topic=orders&timeout=24h", 422, []string{`10m0s`}, nil},
 		{"bad since", "GET", "/api/v1/events?since=x&wait=y&sort=type", 422, []string{`since`, `wait`, `sort`}, nil},
+		{"bad after", "GET", "/api/v1/events?after=x", 422, []string{`after`}, nil},
 		{"no such path", "GET", "/api/v1/nothing", 404, []string{`"code":"not_found"`}, nil},
 		{"no such method", "POST", "/api/v1/status", 405, []string{`"code":"method_not_allowed"`, `GET`}, nil},
 		{"healthz", "GET", "/healthz", 200, []string{`alive`}, nil},

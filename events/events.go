@@ -107,6 +107,13 @@ func NewLog(r route.Route, worker string, keep int, log hclog.Logger, reg promet
 	}
 }
 
+// After lets ids begin behind those of an earlier process, also if the clock was set back since.
+func (l *Log) After(id int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.nextID = max(l.nextID, id+1)
+}
+
 // Emit numbers, stamps, counts, logs and keeps an event, and returns it as kept.
 func (l *Log) Emit(e Event) Event {
 	l.mu.Lock()

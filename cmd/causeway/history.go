@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,7 +31,10 @@ func newHistory(ctx context.Context, log *events.Log, store *bolt.Store) (*histo
 		}
 		h.old = append(h.old, e)
 	}
-	slices.SortFunc(h.old, func(a, b events.Event) int { return int(a.ID - b.ID) })
+	slices.SortFunc(h.old, func(a, b events.Event) int { return cmp.Compare(a.ID, b.ID) })
+	if n := len(h.old); n > 0 {
+		log.After(h.old[n-1].ID)
+	}
 	return h, nil
 }
 

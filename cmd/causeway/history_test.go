@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -48,4 +49,20 @@ func TestErrorsSurviveARestart(t *testing.T) {
 	found, _ = h.Since(skipped.ID)
 	require.Len(t, found, 1)
 	require.Equal(t, fresh.ID, found[0].ID)
+}
+
+// TestIDsGrowThoughTheClockWasSetBack: who asks for events after the last one it saw must not miss those of the next process.
+func TestIDsGrowThoughTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	store, err := bolt.Open(t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	ahead := events.Event{ID: time.Now().Add(time.Hour).UnixMicro(), Severity: events.Error}
+	text, err := json.Marshal(ahead)
+	require.NoError(t, err)
+	require.NoError(t, store.SaveEvent(t.Context(), text))
+	log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
+	_, err = newHistory(t.Context(), log, store)
+	require.NoError(t, err)
+	require.Greater(t, log.Emit(events.Event{Severity: events.Info}).ID, ahead.ID)
 }
