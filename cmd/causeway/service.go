@@ -100,7 +100,8 @@ func openService(ctx context.Context, s settings, log hclog.Logger, build func(s
 func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(settings, mirrorDeps) (mirrorer, error)) error {
 	s := &v.settings
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newCertificates(s.routeName().String(), s.Route.Source, s.Route.Target))
 	log := events.NewLog(s.routeName(), s.worker(), keptEvents, v.log.Named("events"), registry)
 	filter, err := s.filter()
 	if err != nil {
