@@ -14,9 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// stillFor is how long a reader goes without a record until it takes the rest of the offsets as empty: aborted or compacted away
-// with no control record behind. It costs time only where that is so, and a slow machine must not run into it.
-const stillFor = 10 * time.Second
+// stillFor is how long a reader goes without a record until it asks whether there are more.
+const stillFor = 3 * time.Second
 
 // fingerprints reads a topic up to its last stable offsets at the time of the call and returns each partition's records in order, without
 // those that have a header of the key foreign, if that is not empty.
@@ -31,6 +30,7 @@ func fingerprints(ctx context.Context, bootstrap []string, topic, foreign string
 	if err != nil {
 		return nil, err
 	}
+	next := map[int32]int64{} // offset after the last record read
 	for len(ends) > 0 {
 		poll, cancel := context.WithTimeout(ctx, stillFor)
 		fetches := cl.PollFetches(poll)
@@ -39,12 +39,15 @@ func fingerprints(ctx context.Context, bootstrap []string, topic, foreign string
 			return nil, fmt.Errorf("read %s: %w", topic, ctx.Err())
 		}
 		if fetches.NumRecords() == 0 && poll.Err() != nil {
-			break
+			if err := dropEmpty(ctx, bootstrap, topic, next, ends); err != nil {
+				return nil, err
+			}
 		}
 		if err := fatal(fetches); err != nil {
 			return nil, fmt.Errorf("read %s: %w", topic, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
+			next[r.Partition] = r.Offset + 1
 			end, ok := ends[r.Partition]
 			if ok && r.Offset < end && !r.Attrs.IsControl() && !marked(r, foreign) {
 				out[r.Partition] = append(out[r.Partition], mark{fingerprint(r, timestamps), r.Offset})
