@@ -123,8 +123,8 @@ func (c *Connector) Run(ctx context.Context) error {
 		ended(context.Cause(work))
 		return nil
 	})
-	c.control(control)
-	err := c.drainAll(work)
+	err := c.control(control)
+	err = errors.Join(err, c.drainAll(work))
 	stop()
 	err = errors.Join(g.Wait(), err)
 	var full *offsets.StorageError
@@ -178,8 +178,8 @@ const (
 	healthTick = time.Second
 )
 
-// control starts and stops partitions, and watches the route's health.
-func (c *Connector) control(ctx context.Context) {
+// control starts and stops partitions, and watches the route's health. It ends with an error if the store fails.
+func (c *Connector) control(ctx context.Context) error {
 	var drains sync.WaitGroup
 	defer drains.Wait()
 	stop := func(parts []*partition) {
@@ -201,7 +201,7 @@ func (c *Connector) control(ctx context.Context) {
 			stop(c.recreatedNow())
 			continue
 		case <-ctx.Done():
-			return
+			return nil
 		}
 		starting, leaving := c.pending()
 		stop(leaving)
@@ -209,7 +209,12 @@ func (c *Connector) control(ctx context.Context) {
 			wait = retryLeast
 			continue
 		}
-		if c.startAll(ctx, starting) {
+		all, err := c.startAll(ctx, starting)
+		var broken *offsets.StorageError
+		if errors.As(err, &broken) {
+			return err
+		}
+		if all {
 			wait = retryLeast
 			continue
 		}

@@ -37,8 +37,8 @@ type pair struct {
 	noZstd   bool
 }
 
-// startAll starts what can be started; true if all was.
-func (c *Connector) startAll(ctx context.Context, parts []*partition) bool {
+// startAll starts what can be started; all says that nothing is left, the error why something is. Each partition has its own reason too.
+func (c *Connector) startAll(ctx context.Context, parts []*partition) (all bool, err error) {
 	byTopic := map[string]*pair{}
 	for _, p := range parts {
 		t := byTopic[p.source.Topic]
@@ -52,13 +52,14 @@ func (c *Connector) startAll(ctx context.Context, parts []*partition) bool {
 	source, err := c.source.Metadata(ctx, names...)
 	if err != nil {
 		c.blocked(parts, fmt.Errorf("source: %w", err))
-		return false
+		return false, err
 	}
 	if err := c.targets(ctx, names, byTopic, source); err != nil {
 		c.blocked(parts, fmt.Errorf("target: %w", err))
-		return false
+		return false, err
 	}
-	all := true
+	all = true
+	var faults []error
 	for _, name := range names {
 		t := byTopic[name]
 		if t.topic.Source == "" {
@@ -68,9 +69,10 @@ func (c *Connector) startAll(ctx context.Context, parts []*partition) bool {
 		if err := c.startTopic(ctx, t); err != nil {
 			c.blocked(t.parts, err)
 			all = false
+			faults = append(faults, err)
 		}
 	}
-	return all
+	return all, errors.Join(faults...)
 }
 
 // blocked notes why partitions don't run yet.
@@ -80,6 +82,9 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	c.mu.Lock()
 	var fresh []*partition
 	for _, p := range parts {
+		if p.lane != nil {
+			continue
+		}
 		if halted && !p.halted {
 			fresh = append(fresh, p)
 		}
