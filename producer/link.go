@@ -72,7 +72,9 @@ func (l *link) run(ctx context.Context) {
 			continue
 		}
 		l.setConn(conn)
+		uncut := context.AfterFunc(ctx, conn.Cut) // a write that the broker does not read must not outlast us
 		l.serve(ctx, conn)
+		uncut()
 		conn.Close() // waits until everything unanswered was handed back
 		l.setConn(nil)
 	}
