@@ -13,21 +13,30 @@ import (
 
 // settingFlags are standalone's flags. They are kept as they were given and written over the file's values, so that flags win.
 type settingFlags struct {
-	set *pflag.FlagSet
+	set    *pflag.FlagSet
+	config string
+	routeFlags
+	workerFlags
+}
 
-	config                     string
+// routeFlags are what of the route may be given as a flag.
+type routeFlags struct {
 	source, target             string
 	sourceConfig, targetConfig string
 	sourceName, targetName     string
 	topics, exclude            []string
 	start, delivery, isolation string
 	rename                     string
-	state, listen              string
-	streams, fetchers          int
-	memory, spillMax           string
-	commitInterval             conf.Duration
 	createTopics               bool
-	logLevel, logFormat        string
+}
+
+// workerFlags are what of the process may be given as a flag.
+type workerFlags struct {
+	state, listen       string
+	streams, fetchers   int
+	memory, spillMax    string
+	commitInterval      conf.Duration
+	logLevel, logFormat string
 }
 
 // clusterFlags are the flags that say how the two clusters are reached; verify has them too.

@@ -43,7 +43,7 @@ func dial(addr string, fail context.CancelCauseFunc) (*conn, error) {
 		return nil, err
 	}
 	k := &conn{c: c, fail: fail, format: kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)), await: make(chan waiter, unanswered)}
-	go func() { // ends with the program
+	go func() { // owned by the program, which ends with it
 		if err := k.read(); err != nil {
 			fail(err)
 		}
