@@ -30,7 +30,8 @@ func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane) *
 	counter := func(name, help string, names ...string) *prometheus.CounterVec {
 		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, names)
 	}
-	reg.MustRegister(&gauges{lanes: lanes,
+	reg.MustRegister(&gauges{
+		lanes:      lanes,
 		lag:        prometheus.NewDesc("causeway_lag_records", "Source records not yet acknowledged by the target.", []string{"topic", "partition"}, labels),
 		lagSeconds: prometheus.NewDesc("causeway_lag_seconds", "How long the partition has been behind its source's end, by own observation.", []string{"topic", "partition"}, labels),
 		partitions: prometheus.NewDesc("causeway_partitions", "Partitions by state.", []string{"state"}, labels),

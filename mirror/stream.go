@@ -83,10 +83,10 @@ func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 }
 
 // Close stops sending and fetching for a lane; Drain waits for what is unanswered.
-func (m *Mirror) Close(l *Lane) { l.close() }
+func (*Mirror) Close(l *Lane) { l.close() }
 
 // Drain stops sending and fetching for a lane, waits until nothing is unanswered or ctx ends, and commits. The error says what was left.
-func (m *Mirror) Drain(ctx context.Context, l *Lane) error {
+func (*Mirror) Drain(ctx context.Context, l *Lane) error {
 	select {
 	case <-l.close():
 	case <-ctx.Done():
