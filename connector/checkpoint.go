@@ -49,12 +49,18 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 	if err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
-	for source := range sources {
+	targetEnd := func(source route.Partition) (end wire.ListedOffset, shared bool) {
 		number, shared := t.align.Target(source.Partition)
-		end := ends[route.Partition{Topic: t.topic.Target, Partition: number}]
+		return ends[route.Partition{Topic: t.topic.Target, Partition: number}], shared
+	}
+	for source := range sources { // all or none: once one has begun, the others count as added later
+		end, _ := targetEnd(source)
 		if err := errors.Join(begins[source].Err, end.Err); err != nil {
 			return fmt.Errorf("find where %s begins: %w", source, err)
 		}
+	}
+	for source := range sources {
+		end, shared := targetEnd(source)
 		first := offsets.Checkpoint{
 			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset, ProducerID: r.ProducerID,
 			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: t.topic.Fingerprint, Writer: c.deps.Worker,
@@ -72,14 +78,31 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 	return nil
 }
 
-// begins resolves where partitions without a checkpoint begin. `start` is for topics of the route's first discovery alone: what appears
-// later is copied from its first record, or it would be lost.
+// begun says that some partition of the topic was mirrored before: the others were added to it since.
+func (c *Connector) begun(ctx context.Context, t *pair) (bool, error) {
+	all := make([]route.Partition, 0, len(t.source.Partitions))
+	for i := range t.source.Partitions {
+		all = append(all, route.Partition{Topic: t.topic.Source, Partition: t.source.Partitions[i].Partition})
+	}
+	known, err := c.deps.Store.Load(ctx, all)
+	if err != nil {
+		return false, &haltError{fmt.Errorf("load checkpoints: %w", err)}
+	}
+	return len(known) > 0, nil
+}
+
+// begins resolves where partitions without a checkpoint begin. `start` is for topics of the route's first discovery alone, as they were then:
+// what appears later is copied from its first record, or it would be lost.
 func (c *Connector) begins(ctx context.Context, t *pair, r offsets.Route, sources map[route.Partition]int32) (map[route.Partition]wire.ListedOffset, error) {
 	at, err := ParseStart(c.cfg.Start)
 	if err != nil {
 		return nil, &haltError{err}
 	}
-	if r.Discovered && !slices.Contains(r.FirstTopics, t.topic.Source) {
+	grown, err := c.begun(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if grown || r.Discovered && !slices.Contains(r.FirstTopics, t.topic.Source) {
 		at = wire.AtStart
 	}
 	found, err := c.source.ListOffsets(ctx, sources, at, c.cfg.Isolation == ReadCommitted)
