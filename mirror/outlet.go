@@ -1,9 +1,11 @@
 package mirror
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -203,6 +205,8 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	case o.phase == failing: // what came after the first failure is found out by the take-over
 	case f != nil:
 		l.failedLocked(f)
+	case all && l.elsewhereLocked(i, base):
+		l.failedLocked(l.targetChangedLocked(base))
 	case all:
 		l.ackedLocked(i, base, now)
 	default: // appended by the leader and by nobody else yet: proves nothing, frees nothing, moves nothing
@@ -218,6 +222,20 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	if o.phase == certifying || o.window > 0 && o.flying.len() == 0 {
 		l.wake.Sink()
 	}
+}
+
+// elsewhereLocked says that entry i was stored before what was acknowledged earlier: the topic was made anew between two batches. No error told
+// of it, since a log that does not know the id takes any sequence.
+func (l *Lane) elsewhereLocked(i uint64, base route.Offset) bool {
+	return i >= l.out.queue.head && base >= 0 && base < l.pos.checkpoint.TargetOffset
+}
+
+func (l *Lane) targetChangedLocked(base route.Offset) *route.Fault {
+	c := &l.pos.checkpoint
+	why := fmt.Errorf("the target stored a batch at offset %d, although it had acknowledged everything before %d", base, c.TargetOffset) //nolint:err113 // only ever shown
+	l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, "the target does not hold what it acknowledged").
+		Range(c.SourceOffset, c.SourceOffset).Because(why.Error()))
+	return &route.Fault{Class: route.Refused, Code: "TARGET_CHANGED", Err: why}
 }
 
 // ackedLocked moves `acked` past entry i: an answer with acks=all proves that it and everything before it is replicated. This is the only

@@ -85,7 +85,9 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 	c := &l.pos.checkpoint
 	log := o.askLog
 	o.askLog, o.heard = false, o.askedAt
-	switch {
+	switch ours := c.TargetTopicID; {
+	case h.TopicID != ours && !h.TopicID.IsZero() && !ours.IsZero():
+		l.doubtLocked("INCONSISTENT_TOPIC_ID", fmt.Sprintf("the target topic was made anew: its id is %s, the checkpoint's %s", h.TopicID, ours))
 	case h.Known && h.Epoch == c.ProducerEpoch:
 		l.standsLocked(h)
 	case h.Known && h.Epoch > c.ProducerEpoch:

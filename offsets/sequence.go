@@ -53,4 +53,6 @@ type Hint struct {
 	Start, End route.Offset // of the target's log up to its high watermark; NoOffset when not asked
 	Read       bool         // the log itself was read (AskLog) from ReadFrom to End
 	ReadFrom   route.Offset
+
+	TopicID route.TopicID // of the target topic as it is now; zero when the broker gives none
 }

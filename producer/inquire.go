@@ -16,6 +16,7 @@ import (
 type inquiry struct {
 	slot *Slot
 	offsets.Inquiry
+	topic route.TopicID // as metadata has it
 }
 
 // round answers inquiries: who leads, and what the leaders have. Each inquiry gets exactly one hint.
@@ -47,6 +48,7 @@ func (p *Producer) round(ctx context.Context, asked []inquiry) {
 			q.answer(offsets.Hint{}, classify(err))
 			continue
 		}
+		q.topic = m.Topics[q.slot.target.Topic].ID
 		byLeader[leader] = append(byLeader[leader], q)
 	}
 	var wg sync.WaitGroup
@@ -122,7 +124,7 @@ func (p *Producer) bind(s *Slot, common *link) {
 }
 
 func hint(q inquiry, known wire.Producers, end wire.ListedOffset, endErr error) (offsets.Hint, *route.Fault) {
-	h := offsets.Hint{Start: route.NoOffset, End: end.Offset, Timestamp: -1, First: -1}
+	h := offsets.Hint{Start: route.NoOffset, End: end.Offset, Timestamp: -1, First: -1, TopicID: q.topic}
 	for _, err := range []error{known.Err, endErr, end.Err} {
 		if err != nil && !errors.Is(err, kerr.TopicAuthorizationFailed) { // without READ the log can't be asked; writing shows the rest
 			return h, classify(err)

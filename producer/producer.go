@@ -243,7 +243,7 @@ func (p *Producer) askDue(ctx context.Context, waiting []*Slot) (later []*Slot, 
 		q, due := s.lane.Inquiry()
 		switch {
 		case q.Question != 0:
-			now = append(now, inquiry{s, q})
+			now = append(now, inquiry{slot: s, Inquiry: q})
 		case !due.IsZero():
 			later = append(later, s)
 			if next.IsZero() || due.Before(next) {
