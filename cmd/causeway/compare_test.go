@@ -126,8 +126,15 @@ func TestVerifyFromCheckpoint(t *testing.T) {
 	}
 	code, _, stderr := verify()
 	require.Equal(t, exitIncomparable, code)
-	require.Contains(t, stderr, "no checkpoint of orders-0")
+	require.Contains(t, stderr, "no positions in --state "+dir)
+	require.NoDirExists(t, dir, "looking must not leave a folder")
 	store, err := bolt.Open(dir)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	code, _, stderr = verify()
+	require.Equal(t, exitIncomparable, code)
+	require.Contains(t, stderr, "no checkpoint of orders-0")
+	store, err = bolt.Open(dir)
 	require.NoError(t, err)
 	for p, at := range map[int32]route.Offset{0: 2, 1: 0} {
 		require.NoError(t, store.Begin(t.Context(), nil, offsets.Checkpoint{

@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -138,6 +140,9 @@ func (v *verifyCommand) prepare(s *settings) (job verification, closeStore func(
 		return job, closeStore, err
 	}
 	if v.from == "checkpoint" {
+		if _, err = os.Stat(filepath.Join(s.Offsets.Dir, bolt.FileName)); err != nil { // opening would make a new one
+			return job, closeStore, fmt.Errorf("no positions in --state %s: %w", s.Offsets.Dir, err)
+		}
 		store, openErr := bolt.Open(s.Offsets.Dir)
 		if openErr != nil {
 			return job, closeStore, fmt.Errorf("%w; a running standalone keeps its folder to itself", openErr)
