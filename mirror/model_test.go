@@ -43,14 +43,15 @@ type violation struct{ error }
 
 var errStuck = errors.New("does not come to the end")
 
-func (w *world) broken(format string, args ...any) { panic(violation{fmt.Errorf(format, args...)}) }
+func broken(format string, args ...any) { panic(violation{fmt.Errorf(format, args...)}) }
 
 func newWorld(t testing.TB, seed uint64, v variant) *world {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w := &world{t: t, rng: rng, clock: time.Unix(1_700_000_000, 0), variant: v}
 	w.target = newCluster(rng, func() time.Time { return w.clock })
-	w.target.broken = w.broken
-	w.target.answer = w.answered
+	w.target.broken = broken
+	w.target.answer = answered
 	if rng.IntN(2) == 0 {
 		w.filter = func(r *batch.Record) (batch.Verdict, error) {
 			if numberOf(t, r)%5 == 3 {
@@ -115,8 +116,7 @@ func (w *world) start(at offsets.Checkpoint) {
 	} else if w.rng.IntN(2) == 0 {
 		plan.Merge = 4 << 10
 	}
-	now := func() time.Time { return w.clock }
-	o := newOwner(w.t, w.rng, now, cfg, plan, at, w.store, w.variant)
+	o := newOwner(w, cfg, plan, at)
 	o.broker = w.believed()
 	w.owners = append(w.owners, o)
 }
@@ -132,7 +132,7 @@ func (w *world) check(c offsets.Checkpoint) {
 		}
 	}
 	if got := len(w.target.forwarded(foreignID)); got < before {
-		w.broken("committed %d records, %d are replicated: %v, want %v", before, got, w.target.forwarded(foreignID), w.want[:before])
+		broken("committed %d records, %d are replicated: %v, want %v", before, got, w.target.forwarded(foreignID), w.want[:before])
 	}
 }
 
@@ -147,7 +147,7 @@ func (w *world) believed() *replica {
 }
 
 // answered takes a broker's answer to the connection that it belongs to.
-func (w *world) answered(q *request, base route.Offset, f *route.Fault) {
+func answered(q *request, base route.Offset, f *route.Fault) {
 	if q.conn == nil {
 		return // the foreign writer's
 	}
@@ -270,7 +270,7 @@ func (w *world) torment() {
 	case 14:
 		w.clock = w.clock.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
 	case 15:
-		w.refuse(w.owners[i])
+		refuse(w.owners[i])
 	}
 }
 
@@ -292,7 +292,7 @@ func (w *world) behead() {
 }
 
 // refuse answers everything that an owner has sent and the broker has not read with a refusal that leaves nothing behind.
-func (w *world) refuse(o *owner) {
+func refuse(o *owner) {
 	if o.conn == nil || o.conn.busy {
 		return
 	}
@@ -370,22 +370,23 @@ func (w *world) drain() {
 	}
 	for _, o := range w.owners {
 		if s := o.lane.Status(); s.Acked < end {
-			w.broken("%w: %+v phase %d walk to %d ready %d", errStuck, s, o.lane.out.phase, o.lane.out.walkTo, o.lane.out.ready)
+			broken("%w: %+v phase %d walk to %d ready %d", errStuck, s, o.lane.out.phase, o.lane.out.walkTo, o.lane.out.ready)
 		}
 		if err := o.stream.commit(w.t.Context()); err != nil {
-			w.broken("commit: %v", err)
+			broken("commit: %v", err)
 		}
 	}
 	if got := w.target.forwarded(foreignID); !slices.Equal(got, w.want) {
-		w.broken("the target has\n%v, not\n%v", got, w.want)
+		broken("the target has\n%v, not\n%v", got, w.want)
 	}
 	if w.store.now.SourceOffset != end {
-		w.broken("committed %d of %d", w.store.now.SourceOffset, end)
+		broken("committed %d of %d", w.store.now.SourceOffset, end)
 	}
 }
 
 // run lives through one seed and returns the promise that was broken.
 func run(t testing.TB, seed uint64, v variant) (err error) {
+	t.Helper()
 	defer func() {
 		if r := recover(); r != nil {
 			broken, ok := r.(violation)
@@ -439,7 +440,7 @@ func (w *world) newEpoch() {
 		w.step()
 	}
 	if zombie.lane.meter.records > 0 {
-		w.broken("an owner of the old epoch got through")
+		broken("an owner of the old epoch got through")
 	}
 	w.kill(len(w.owners) - 1)
 	w.drain()

@@ -81,16 +81,17 @@ type owner struct {
 	asked   *offsets.Inquiry
 }
 
-func newOwner(t testing.TB, rng *rand.Rand, now func() time.Time, cfg Config, plan Plan, at offsets.Checkpoint, saver Saver, v variant) *owner {
-	o := &owner{t: t, rng: rng, v: v, pool: slab.NewPool(slab.NewBudget(1<<30), 1<<20).Poison()}
+func newOwner(w *world, cfg Config, plan Plan, at offsets.Checkpoint) *owner {
+	now := func() time.Time { return w.clock }
+	o := &owner{t: w.t, rng: w.rng, v: w.variant, pool: slab.NewPool(slab.NewBudget(1<<30), 1<<20).Poison()}
 	reg := prometheus.NewRegistry()
 	log := hclog.NewNullLogger()
 	r := route.Route{Source: "a", Target: "b", ID: "1"}
 	o.mirror = New(cfg, Deps{
-		Saver: saver, Events: events.NewLog(r, "w", 10, log, reg), Pool: o.pool, Log: log, Registerer: reg, Route: r.String(), Worker: "w", Now: now,
-		Jitter: func(most time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(most))) },
+		Saver: w.store, Events: events.NewLog(r, "w", 10, log, reg), Pool: o.pool, Log: log, Registerer: reg, Route: r.String(), Worker: "w", Now: now,
+		Jitter: func(most time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(most))) },
 	})
-	if v.trustUnopened && !at.Opened {
+	if w.variant.trustUnopened && !at.Opened {
 		at.Opened, at.AckedAt = true, now()
 	}
 	o.lane = o.mirror.Add(plan, at, Wakers{Source: func() {}, Sink: func() {}})
@@ -137,8 +138,8 @@ func (o *owner) receive() {
 			size += len(s.made.bytes())
 		}
 	}
-	slab := o.pool.Get(size, 0)
-	rest := slab.Bytes()
+	buffer := o.pool.Get(size, 0)
+	rest := buffer.Bytes()
 	var batches []batch.Batch
 	for _, s := range f.segments {
 		if s.made.numbers != nil {
@@ -148,8 +149,8 @@ func (o *owner) receive() {
 		}
 	}
 	next := f.segments[len(f.segments)-1].next
-	o.lane.Append(f.generation, slab, batches, next, route.Extent{Start: 0, LastStable: next, End: next})
-	slab.Release()
+	o.lane.Append(f.generation, buffer, batches, next, route.Extent{Start: 0, LastStable: next, End: next})
+	buffer.Release()
 }
 
 // take sends the lane's next batch, or notes what it wants to ask.

@@ -88,7 +88,11 @@ func (k *target) accept(id int32, l net.Listener) {
 		k.mu.Unlock()
 		k.wg.Go(func() {
 			defer c.Close()
-			for in := bufio.NewReader(c); k.serve(id, number, in, c) == nil; {
+			in := bufio.NewReader(c)
+			for {
+				if k.serve(id, number, in, c) != nil {
+					return
+				}
 			}
 		})
 	}
@@ -182,7 +186,7 @@ func (k *target) metadata(resp *kmsg.MetadataResponse) {
 		topics[p.Topic] = append(topics[p.Topic], kmsg.MetadataResponseTopicPartition{Partition: p.Partition, Leader: leader})
 	}
 	for name, parts := range topics {
-		resp.Topics = append(resp.Topics, kmsg.MetadataResponseTopic{Topic: kmsg.StringPtr(name), Partitions: parts})
+		resp.Topics = append(resp.Topics, kmsg.MetadataResponseTopic{Topic: new(name), Partitions: parts})
 	}
 }
 

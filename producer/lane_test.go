@@ -175,7 +175,7 @@ func newRig(t testing.TB, brokers int, change func(*Config)) *rig {
 }
 
 // lane attaches a lane that writes to a partition led by a broker.
-func (r *rig) lane(part int32, leader int32, shared bool) *fakeLane {
+func (r *rig) lane(part, leader int32, shared bool) *fakeLane {
 	p := route.Partition{Topic: "t", Partition: part}
 	r.k.with(func() { r.k.leaders[p] = leader })
 	l := &fakeLane{slot: r.p.Slot(p, shared), size: 100, asking: true}
