@@ -70,6 +70,7 @@ func (l *Lane) readyLocked() {
 		l.walkLocked()
 	}
 	l.trimLocked()
+	l.passLocked()
 	if p := l.out.phase; p == open || p == certifying || p == asking {
 		l.wake.Sink()
 	}
@@ -82,7 +83,7 @@ func (l *Lane) corruptLocked(f *route.Fault) {
 		l.releaseLocked(&l.in.entries[i])
 	}
 	l.in.entries = l.in.entries[:0]
-	l.in.position = l.in.handled
+	l.in.position, l.in.gap = l.in.handled, 0
 	l.in.generation++
 	l.in.fault = f
 	l.haltedLocked(f)

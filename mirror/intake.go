@@ -23,7 +23,9 @@ type intake struct {
 	withheld   bool  // Want said no: whoever changes that wakes the source
 	fault      *route.Fault
 	extent     route.Extent
-	asked      time.Time // when Want last said yes
+	asked      time.Time    // when Want last said yes
+	gap        route.Offset // the records from position up to it are gone from the source; 0 = none
+	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
 }
 
 // Want says what the lane would take now: the position, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
@@ -44,7 +46,7 @@ func (l *Lane) Want() (position route.Offset, generation uint32, maxBytes int32)
 // lanes of one dead broker would fill the memory of all.
 func (l *Lane) roomLocked(now time.Time) int64 {
 	switch {
-	case l.paused, l.closing, l.in.fault != nil, l.out.phase == halted:
+	case l.paused, l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0:
 		return 0
 	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
 		return 0
@@ -137,25 +139,12 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 		l.truncatedLocked(f.Extent)
 		return
 	}
+	if !l.pos.halted && (f.Code == codeDiverged || f.Code == codeOutOfRange) {
+		at := l.in.position
+		l.emit(events.Of(l.plan.Source, events.SourceDiverged, events.Error, "the source no longer has what was read of it").Range(at, at).Because(f.Error()))
+	}
 	l.in.fault = f
 	l.haltedLocked(f)
-}
-
-// codeOutOfRange is the protocol's name for a position outside the log.
-const codeOutOfRange = "OFFSET_OUT_OF_RANGE"
-
-// truncatedLocked goes on at the log's new start: the records before it are gone from the source, and nobody can bring them back. The
-// event says which.
-func (l *Lane) truncatedLocked(x route.Extent) {
-	first, last := l.in.position, x.Start-1
-	l.in.extent = x
-	l.in.entries = append(l.in.entries, entry{first: first, next: x.Start, fetched: l.stream.now()})
-	l.in.position = x.Start
-	l.pendingLocked()
-	l.wake.Source()
-	src := l.plan.Source
-	l.emit(events.Of(src, events.SourceTruncated, events.Error, "records were deleted at the source before they were copied").Range(first, last))
-	l.emit(events.Of(src, events.RangeSkipped, events.Error, "went on at the source's first record").Range(first, last).Because("source_truncated"))
 }
 
 // haltedLocked tells, once, that the partition stands still.

@@ -111,6 +111,7 @@ func (l *Lane) resetLocked() {
 		q.pop()
 	}
 	l.in.generation++
+	l.in.gap = 0
 	l.in.position, l.in.handled = l.pos.checkpoint.SourceOffset, l.pos.checkpoint.SourceOffset
 	l.out.ready, l.out.sent, l.out.certify = l.pos.checkpoint.Sequence, q.head, q.head
 	l.out.holed = false
@@ -175,13 +176,19 @@ func (l *Lane) cleanLocked() bool {
 }
 
 // stored tells how the commit of a checkpoint went.
-func (l *Lane) stored(c offsets.Checkpoint, err error) {
+func (l *Lane) stored(c offsets.Checkpoint, overtaken bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		l.pos.dirty = true
 		return
 	}
-	l.pos.committed = max(l.pos.committed, c.SourceOffset)
+	if !overtaken { // else what is stored is another owner's, perhaps of another epoch: it says nothing of ours
+		l.pos.committed = max(l.pos.committed, c.SourceOffset)
+	}
 	l.pos.committedAt = l.stream.now()
+	if l.in.unstored > 0 && c.SourceOffset >= l.in.unstored {
+		l.in.unstored = 0
+		l.wake.Source()
+	}
 }

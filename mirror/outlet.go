@@ -273,6 +273,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	o.failures, o.doubt, o.fault = 0, time.Time{}, nil
 	l.recoveredLocked()
 	l.trimLocked()
+	l.passLocked()
 	if q.len() == 0 {
 		l.backlogLocked(false)
 	}

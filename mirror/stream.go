@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,6 +142,7 @@ type Stream struct {
 	wake    chan struct{}
 	// backlogs is how many lanes of the whole route have more to send than they get away.
 	backlogs *atomic.Int32
+	urgent   atomic.Bool // a lane waits for its checkpoint to be stored
 
 	mu      sync.Mutex // guards lanes and pending; a leaf: nothing is called while it is held
 	lanes   map[route.Partition]*Lane
@@ -214,7 +216,7 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 			retry = now.Add(s.cfg.RetryInterval)
 			s.each((*Lane).Retry)
 		}
-		if now.Before(next) {
+		if !s.urgent.Swap(false) && now.Before(next) {
 			continue
 		}
 		if err := s.commit(ctx); err != nil && ctx.Err() == nil {
@@ -272,7 +274,9 @@ func (s *Stream) commit(ctx context.Context) error {
 		err = nil
 	}
 	for i, l := range lanes {
-		l.stored(checkpoints[i], err)
+		c := checkpoints[i]
+		overtaken := conflict != nil && slices.ContainsFunc(conflict.Refused, func(r offsets.Refused) bool { return r.Checkpoint.Partition == c.Partition })
+		l.stored(c, overtaken, err)
 	}
 	return err
 }

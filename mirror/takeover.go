@@ -57,6 +57,7 @@ func (l *Lane) Hint(h offsets.Hint, f *route.Fault) {
 		l.unansweredLocked(f)
 	} else {
 		l.hintedLocked(h)
+		l.passLocked()
 	}
 	l.wake.Sink()
 	l.roomLeftLocked(l.stream.now())
