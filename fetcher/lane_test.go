@@ -520,4 +520,9 @@ func TestDivergedLogIsTold(t *testing.T) {
 	var e *DivergedError
 	require.ErrorAs(t, l.fault(), &e)
 	require.Equal(t, route.Offset(3), e.End)
+
+	asked.Store(-2)
+	r.f.Wake(route.Partition{Topic: "a"})
+	eventually(t, func() bool { return asked.Load() != -2 }, "it is fetched again")
+	require.Zero(t, asked.Load(), "without the epoch it would go on in the other log as if nothing were missing")
 }

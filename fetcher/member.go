@@ -295,13 +295,13 @@ func (m *member) move(to *place) bool {
 	return true
 }
 
-// unpark is true if the member was parked.
+// unpark is true if the member was parked. The tail stays: a log that was found to be another one is so still, also when it has grown beyond
+// our position meanwhile.
 func (m *member) unpark() bool {
 	m.call.Lock()
 	defer m.call.Unlock()
 	was := m.parked && !m.removed
 	m.parked = false
-	m.tail = tail{} // whatever the fault was, the log may be another
 	return was
 }
 
