@@ -61,11 +61,13 @@ type partition struct {
 	source route.Partition
 	reason string // why it does not run yet
 	halted bool   // it needs something changed
-	since  time.Time
-	lane   *mirror.Lane // nil until it runs
-	slot   *producer.Slot
-	leave  bool
-	gone   bool // being drained
+	// recount: what lies beyond the checkpoint can't be counted any more, so the next start begins a new epoch.
+	recount bool
+	since   time.Time
+	lane    *mirror.Lane // nil until it runs
+	slot    *producer.Slot
+	leave   bool
+	gone    bool // being drained
 }
 
 // answerTimeout is how long a broker may take over an answer that needs no replication: a dead one must be known as such within half a minute.
@@ -198,7 +200,7 @@ func (c *Connector) control(ctx context.Context) error {
 		case <-retry.C:
 		case <-tick.C:
 			c.watch()
-			stop(c.recreatedNow())
+			stop(c.stale())
 			continue
 		case <-ctx.Done():
 			return nil
@@ -243,14 +245,17 @@ func (c *Connector) pending() (starting, leaving []*partition) {
 	return starting, leaving
 }
 
-// recreatedNow lists the partitions whose source topic has another id than the one they were started with: they are started anew, from a
-// checkpoint that speaks of the new topic.
-func (c *Connector) recreatedNow() (parts []*partition) {
+// stale lists the partitions whose checkpoint can't be gone on from: they are started anew, in a new epoch.
+func (c *Connector) stale() (parts []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.parts {
-		if p.lane != nil && !p.gone && p.lane.SourceRecreated() {
-			p.gone = true
+		if p.lane == nil || p.gone {
+			continue
+		}
+		recreated, recount := p.lane.Stale()
+		if recreated || recount {
+			p.gone, p.recount = true, recount
 			parts = append(parts, p)
 		}
 	}
@@ -264,22 +269,21 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 	c.release(ctx, p)
 	c.mu.Lock()
 	delete(c.parts, p.source)
-	again := !p.leave
-	c.mu.Unlock()
-	if again { // it was added again meanwhile
-		c.Add(p.source)
+	if !p.leave { // it is to be started anew, or was added again meanwhile
+		c.parts[p.source] = &partition{source: p.source, since: time.Now(), reason: "starts anew", recount: p.recount}
 	}
+	c.mu.Unlock()
+	c.signal()
 }
 
 func (c *Connector) release(ctx context.Context, p *partition) {
 	c.fetchers.Remove(p.source)
 	err := c.mirror.Drain(ctx, p.lane)
 	p.slot.Detach()
+	c.mirror.Remove(p.lane) // also with unanswered batches: what it holds is given back with their answers
 	if err == nil {
-		c.mirror.Remove(p.lane)
 		return
 	}
-	c.mirror.Forget(p.lane)
 	at := p.lane.Status().Acked
 	c.deps.Events.Emit(events.Of(p.source, events.DrainIncomplete, events.Warning, "left with unanswered batches, or without a commit").
 		Range(at, at).Because(err.Error()))
