@@ -142,13 +142,21 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 			return err
 		}
 	}
-	configs := c.topicConfigs(ctx, wanted)
-	expires, noZstd := c.idExpiration(ctx), c.noZstd(ctx, target)
+	configs, unread := c.topicConfigs(ctx, wanted)
+	expires, err := c.idExpiration(ctx)
+	if err != nil {
+		return err
+	}
+	noZstd := c.noZstd(ctx, target)
 	for _, name := range names {
 		if t := byTopic[name]; t.topic.Source != "" {
 			t.target, t.configs = target.Topics[t.topic.Target], configs[t.topic.Target]
 			t.expires, t.noZstd = expires, noZstd
-			if err := c.align(t); err != nil {
+			err := c.align(t)
+			if err == nil && t.configs == nil {
+				err = unread
+			}
+			if err != nil {
 				c.blocked(t.parts, err)
 				t.topic.Source = ""
 			}
@@ -202,13 +210,30 @@ func (c *Connector) align(t *pair) error {
 	return nil
 }
 
-// topicConfigs reads what the target demands of batches. Where we may not read it, the target's refusals tell.
-func (c *Connector) topicConfigs(ctx context.Context, topics []string) map[string]map[string]string {
+// topicConfigs reads what the target demands of batches. Where we may not read it, the target's refusals tell. An error means that those
+// topics that are missing must be asked about again: a partition keeps for its life what it was started with.
+func (c *Connector) topicConfigs(ctx context.Context, topics []string) (map[string]map[string]string, error) {
 	configs, err := c.admin.TopicConfigs(ctx, topics...)
+	if passes(err) {
+		return configs, fmt.Errorf("target: %w", err)
+	}
 	if err != nil {
 		c.deps.Log.Warn("topic configs can't be read", "err", err)
 	}
-	return configs
+	return configs, nil
+}
+
+// passes says that the same question may be answered in a moment. A broker learns of a new topic a little later than its controller.
+func passes(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch cluster.Classify(err) {
+	case cluster.Unreachable, cluster.NotFound, cluster.Authentication:
+		return true
+	case cluster.Other, cluster.Authorization, cluster.Exists, cluster.Invalid:
+	}
+	return false
 }
 
 // noZstd says that the target's brokers do not speak Produce 7, the first version that may carry zstd (KIP-110).
@@ -226,17 +251,21 @@ func (c *Connector) noZstd(ctx context.Context, target *wire.Metadata) bool {
 	return false
 }
 
-func (c *Connector) idExpiration(ctx context.Context) time.Duration {
+// idExpiration is after how long a silent producer id is forgotten. Where we may not read it, it is Kafka's default.
+func (c *Connector) idExpiration(ctx context.Context) (time.Duration, error) {
 	const kafkaDefault = 24 * time.Hour
 	config, err := c.admin.BrokerConfig(ctx)
+	if passes(err) {
+		return 0, err
+	}
 	if err != nil {
 		c.deps.Log.Warn("broker config can't be read", "err", err)
-		return kafkaDefault
+		return kafkaDefault, nil
 	}
 	if ms, err := strconv.ParseInt(config["producer.id.expiration.ms"], 10, 64); err == nil && ms > 0 {
-		return time.Duration(ms) * time.Millisecond
+		return time.Duration(ms) * time.Millisecond, nil
 	}
-	return kafkaDefault
+	return kafkaDefault, nil
 }
 
 // startTopic starts the partitions of one topic from their checkpoints, making the first ones.
