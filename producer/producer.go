@@ -272,9 +272,9 @@ func (p *Producer) watch() {
 	p.mu.Unlock()
 	p.listen(links)
 	for _, l := range links {
-		for _, s := range l.late() {
-			p.metrics.private.Inc()
-			p.log.Warn("answer late, partition goes over its own connection", "target", s.target.String(), "broker", l.broker)
+		if slots := l.late(); len(slots) > 0 { // one line: they may be hundreds
+			p.metrics.private.Add(float64(len(slots)))
+			p.log.Warn("answer late, partitions go over connections of their own", "broker", l.broker, "partitions", len(slots), "first", slots[0].target.String())
 		}
 	}
 }
