@@ -248,7 +248,13 @@ func (r *javaReader) finish() {
 	}
 	r.loginHandler()
 	if r.login == nil {
-		if _, given := r.given["sasl.jaas.config"]; !given && s.Mechanism != mechanismOAuth {
+		_, given := r.given["sasl.jaas.config"]
+		switch {
+		case given || s.Mechanism == mechanismOAuth:
+		case !slices.Contains([]string{mechanismPlain, mechanismScram256, mechanismScram512}, strings.ToUpper(s.Mechanism)):
+			unknown := unknownMechanism(s.Mechanism)
+			r.fault("sasl.mechanism", s.Mechanism, unknown.Reason, unknown.Cure)
+		default:
 			r.fault("sasl.jaas.config", "", "is missing; JAAS files are not read", "put the login module of the file into this key")
 		}
 		if s.Mechanism != mechanismOAuth {

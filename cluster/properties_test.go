@@ -143,6 +143,7 @@ func TestFromPropertiesRefuses(t *testing.T) {
 		{"key store without key", sslWith("ssl.keystore.location", trustJKS, "ssl.keystore.password", storePassword), []string{"ssl.keystore.location", "holds no private key"}},
 
 		{"no mechanism", map[string]string{"security.protocol": "SASL_SSL"}, []string{"sasl.mechanism: is missing, and Java's default GSSAPI"}},
+		{"kerberos without jaas", map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, []string{"sasl.mechanism", "Kerberos is not supported"}},
 		{"kerberos", saslWith("GSSAPI", `com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true;`), []string{"Krb5LoginModule is not supported"}},
 		{"unknown mechanism", map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER2", "sasl.jaas.config": plainModule + ";"}, []string{"PlainLoginModule does not go with the mechanism OAUTHBEARER2"}},
 		{"no jaas", map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, []string{"sasl.jaas.config: is missing; JAAS files are not read"}},
