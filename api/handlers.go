@@ -92,7 +92,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 	default:
 		message := fmt.Sprintf("still %d records behind after %s", present, timeout)
 		if err != nil && !errors.Is(err, ctx.Err()) {
-			message = fmt.Sprintf("after %s: %s", timeout, err)
+			message = fmt.Sprintf("after %s: %s", timeout.Round(time.Millisecond), err)
 		}
 		answer(w, http.StatusRequestTimeout, Waited{Code: "timeout", Message: message, Topic: topic, LagRecords: present})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,10 +47,15 @@ func (o *output) print(w io.Writer, v any, rows func(*table)) error {
 		rows(t)
 		return t.w.Flush()
 	}
-	text, err := json.MarshalIndent(v, "", "  ")
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false) // people read it: -> stays ->
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(v)
 	if err != nil {
 		return fmt.Errorf("write answer as json: %w", err)
 	}
+	text := plain.Bytes()
 	if *o == "yaml" {
 		if text, err = jsonToYAML(text); err != nil {
 			return fmt.Errorf("write answer as yaml: %w", err)

@@ -40,8 +40,10 @@ func (p *progress) line(s api.Snapshot, now time.Time) string {
 		}
 	}
 	p.observe(lag, now)
-	text := fmt.Sprintf("%s  %d partitions  lag %s  %s records/s  %s  %s", s.State, len(s.Partitions), count(lag), short(records),
-		megabytes(bytes), p.catchUp(lag))
+	text := fmt.Sprintf("%s  %d partitions  lag %s  %s records/s  %s", s.State, len(s.Partitions), count(lag), short(records), megabytes(bytes))
+	if s.State == api.StateMirroring { // else the lag is what was known last
+		text += "  " + p.catchUp(len(s.Partitions), lag)
+	}
 	if halted > 0 {
 		text += fmt.Sprintf("  %d halted", halted)
 	}
@@ -60,8 +62,10 @@ func (p *progress) observe(lag int64, now time.Time) {
 }
 
 // catchUp says when the lag is gone if it goes on shrinking as it does.
-func (p *progress) catchUp(lag int64) string {
+func (p *progress) catchUp(partitions int, lag int64) string {
 	switch {
+	case partitions == 0:
+		return "no topic to mirror yet"
 	case lag == 0:
 		return "caught up"
 	case p.drain < 1:

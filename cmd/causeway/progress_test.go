@@ -29,6 +29,15 @@ func TestProgressLine(t *testing.T) {
 	require.Contains(t, at(10, api.StateHalted), "1 halted")
 }
 
+func TestProgressClaimsNothing(t *testing.T) {
+	t.Parallel()
+	var p progress
+	now := time.Unix(1000, 0)
+	starting := p.line(api.Snapshot{State: api.StateStarting, Reason: "source: unreachable"}, now)
+	require.Equal(t, "starting  0 partitions  lag 0  0 records/s  0.00 MB/s  (source: unreachable)", starting)
+	require.Contains(t, p.line(api.Snapshot{State: api.StateMirroring}, now), "no topic to mirror yet")
+}
+
 func TestPlainScreenWritesLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -47,6 +56,14 @@ func TestTerminalScreenKeepsLineBelow(t *testing.T) {
 	s.say("said")
 	s.finish()
 	require.Equal(t, clearLine+"busy"+clearLine+"said\nbusy\n", out.String())
+}
+
+func TestJSONIsNotEscapedForBrowsers(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	form := output("json")
+	require.NoError(t, form.print(&out, verdict{Difference: "a-0 -> b-0"}, nil))
+	require.Contains(t, out.String(), `"a-0 -> b-0"`)
 }
 
 func TestFormats(t *testing.T) {

@@ -54,7 +54,8 @@ func report(err error, stderr io.Writer) int {
 		return exitOK
 	}
 	code := exitUsage
-	if exit, ok := errors.AsType[*exitError](err); ok {
+	exit, ours := errors.AsType[*exitError](err)
+	if ours {
 		code = exit.code
 	}
 	if text := err.Error(); text != "" {
@@ -62,7 +63,7 @@ func report(err error, stderr io.Writer) int {
 			fmt.Fprintln(stderr, "causeway: "+line)
 		}
 	}
-	if code == exitUsage {
+	if !ours {
 		fmt.Fprintln(stderr, "causeway: try --help")
 	}
 	return code

@@ -86,8 +86,9 @@ func (f *settingFlags) load() (settings, error) {
 		fileErr = s.loadFile(f.config)
 	}
 	flagErr := errors.Join(f.applyClusters(&s), f.applyMirror(&s))
-	if fileErr != nil { // what the file would have said is not known: only what stands by itself can be judged
-		return s, errors.Join(fileErr, flagErr)
+	if fileErr != nil { // what the file would have said is not known: only the flags, and no missing cluster or topic, can be judged
+		_, filterErr := s.filter()
+		return s, errors.Join(fileErr, flagErr, s.validateModes(), filterErr, s.validateWorker(), s.validateRest())
 	}
 	return s, errors.Join(flagErr, s.validate())
 }
@@ -114,6 +115,9 @@ func (f *settingFlags) applyClusters(s *settings) error {
 
 // applyCluster takes a cluster from a properties file, if one is named, and its brokers from the flag.
 func (f *settingFlags) applyCluster(c *cluster.Config, flag, bootstrap, file string) error {
+	if f.given(flag) {
+		c.Bootstrap = splitList(bootstrap)
+	}
 	if f.given(flag + "-config") {
 		properties, err := cluster.LoadProperties(file)
 		if err != nil {
@@ -123,13 +127,10 @@ func (f *settingFlags) applyCluster(c *cluster.Config, flag, bootstrap, file str
 		if err != nil {
 			return prefixed(err, "--"+flag+"-config "+file+": ")
 		}
-		if len(read.Bootstrap) == 0 {
+		if len(read.Bootstrap) == 0 || f.given(flag) {
 			read.Bootstrap = c.Bootstrap
 		}
 		*c = read
-	}
-	if f.given(flag) {
-		c.Bootstrap = splitList(bootstrap)
 	}
 	return nil
 }

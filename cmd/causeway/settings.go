@@ -184,10 +184,7 @@ func (s *settings) validateRoute() error {
 		prefixed(r.Source.Validate(), "route.source (--source): "),
 		prefixed(r.Target.Validate(), "route.target (--target): "),
 		prefixed(r.Topics.Validate(), "route.topics."),
-		oneOf("route.isolation (--isolation)", r.Isolation, "read_committed", "read_uncommitted"),
-		oneOf("route.delivery (--delivery)", r.Delivery, "exactly-once", "at-least-once"),
-		oneOf("route.loops", r.Loops, "refuse"),
-		validateStart(r.Start),
+		s.validateModes(),
 	}
 	if len(r.Topics.Include) == 0 {
 		faults = append(faults, fault("route.topics.include (--topics)", "", "must name at least one topic or pattern"))
@@ -202,6 +199,16 @@ func (s *settings) validateRoute() error {
 	}
 	faults = append(faults, positive("route.topics.discover_interval", r.Topics.DiscoverInterval), validatePolicies(r.On))
 	return errors.Join(faults...)
+}
+
+// validateModes judges the words of the route that have a default.
+func (s *settings) validateModes() error {
+	return errors.Join(
+		oneOf("route.isolation (--isolation)", s.Route.Isolation, "read_committed", "read_uncommitted"),
+		oneOf("route.delivery (--delivery)", s.Route.Delivery, "exactly-once", "at-least-once"),
+		oneOf("route.loops", s.Route.Loops, "refuse"),
+		validateStart(s.Route.Start),
+	)
 }
 
 // validatePolicies accepts the defaults only: the other answers are not there yet, and a policy that does nothing would be a lie.

@@ -123,6 +123,20 @@ func TestConfigShowIsAFileAgain(t *testing.T) {
 	require.Equal(t, want.Route.Topics.Include, again.Route.Topics.Include)
 }
 
+func TestFaultyFilesLeaveFlagsToBeJudged(t *testing.T) {
+	t.Parallel()
+	properties := filepath.Join(t.TempDir(), "absent.properties")
+	_, err := load(t, "--config", writeFile(t, "rout: {}\n"), "--source", "a:1", "--source-config", properties, "--start", "soon", "--streams", "0", "--log-level", "loud")
+	for _, key := range []string{"rout:", "absent.properties", "--start", "--streams", "--log-level"} {
+		require.ErrorContains(t, err, key)
+	}
+	require.NotContains(t, err.Error(), "at least one topic", "the file may name some")
+
+	_, err = load(t, "--source", "a:1", "--source-config", properties, "--target", "b:1", "--topics", "t")
+	require.ErrorContains(t, err, "absent.properties")
+	require.NotContains(t, err.Error(), "bootstrap", "--source names a broker")
+}
+
 func TestStart(t *testing.T) {
 	t.Parallel()
 	for text, good := range map[string]bool{
