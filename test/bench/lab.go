@@ -38,8 +38,8 @@ type lab struct {
 	source  *site
 	target  *site
 	mm2Jars string // folder of MirrorMaker's jars; empty if there is none
-	runs    int // counts, for names
-	races   int // counts, for names
+	runs    int    // counts, for names
+	races   int    // counts, for names
 }
 
 // site is one cluster and a client that asks about it.
