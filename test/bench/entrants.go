@@ -43,7 +43,10 @@ type entrant struct {
 // launch starts a program in its folder.
 func launch(name, dir string, args ...string) (*kafkatest.Program, error) {
 	p := kafkatest.NewProgram(name, dir, args...)
-	return p, p.Start()
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // floor is the cheapest copy there is; flags are more of its flags.

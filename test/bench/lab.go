@@ -108,7 +108,9 @@ func newSite(c *kafkatest.Cluster) (*site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
-	return &site{Cluster: c, adm: kadm.NewClient(cl)}, nil
+	s := &site{Cluster: c, adm: kadm.NewClient(cl)}
+	s.adm.SetTimeoutMillis(60_000) // a thousand partitions take their time
+	return s, nil
 }
 
 // close ends the cluster, too.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -81,7 +82,7 @@ func (r *report) addDelays(name, entrant string, all []delays) {
 		decimal(pick(func(d delays) float64 { return d.p50 }), 1), decimal(pick(func(d delays) float64 { return d.p99 }), 1),
 		decimal(pick(func(d delays) float64 { return d.p999 }), 1), decimal(pick(func(d delays) float64 { return d.largest }), 1),
 		decimal(pick(func(d delays) float64 { return 100 * d.rate / d.perCPU }), 1), // records/s ÷ records per CPU s is CPU s a second
-		thousands(pick(func(d delays) float64 { return d.resident })), fmt.Sprint(len(all)), notes(results))
+		thousands(pick(func(d delays) float64 { return d.resident })), strconv.Itoa(len(all)), notes(results))
 }
 
 func noDelays(err error) delays {

@@ -79,6 +79,9 @@ func (l *lab) runPart(ctx context.Context, p part) error {
 	load := loadAverage()
 	l.say("part %s", p.name)
 	rep, err := p.measure(l, ctx)
+	if err != nil {
+		l.say("part %s: %v", p.name, err)
+	}
 	if rep == nil {
 		return err
 	}

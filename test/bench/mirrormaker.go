@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/causeway-mirror/causeway/test/kafkatest"
@@ -94,7 +95,7 @@ target.producer.linger.ms = 20
 target.producer.buffer.memory = 134217728
 `
 	return strings.NewReplacer("SOURCE", r.name, "FROM", strings.Join(r.from, ","), "TOPIC", r.topic, "TO", strings.Join(r.to, ","),
-		"REPLICAS", fmt.Sprint(r.replicas), "CODEC", r.codec).Replace(text)
+		"REPLICAS", strconv.Itoa(r.replicas), "CODEC", r.codec).Replace(text)
 }
 
 func mirrorMakerLogging(dir string) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -33,7 +34,7 @@ func (r *report) add(s *series) {
 		}
 		f := columns(results)
 		r.figures.add(s.name, name, thousands(median(known(f.rate))), thousands(median(known(f.perCPU))), thousands(median(known(f.resident))),
-			thousands(median(known(f.peak))), fmt.Sprint(len(results)), notes(results))
+			thousands(median(known(f.peak))), strconv.Itoa(len(results)), notes(results))
 	}
 	for _, p := range s.compare {
 		if len(s.results[p[0]]) == 0 || len(s.results[p[1]]) == 0 {

@@ -24,7 +24,7 @@ func TestRaceOnRealBroker(t *testing.T) {
 	for _, place := range []**site{&l.source, &l.target} { // one cluster is both: copies have other names
 		s, err := newSite(k)
 		require.NoError(t, err)
-		defer s.adm.Close()
+		t.Cleanup(s.adm.Close)
 		*place = s
 	}
 	if err := l.diskFree(); err != nil {

@@ -100,7 +100,9 @@ func (k *conn) sendProduce(req *kmsg.ProduceRequest, done func(kmsg.Response)) e
 	defer k.mu.Unlock()
 	k.correlation++
 	order := binary.BigEndian
-	h := append(k.buf[:0], 0, 0, 0, 0, 0, 0, 0, produceVersion) // size, key 0, version
+	h := order.AppendUint32(k.buf[:0], 0) // the size, later
+	h = order.AppendUint16(h, uint16(req.Key()))
+	h = order.AppendUint16(h, produceVersion)
 	h = order.AppendUint32(h, k.correlation)
 	h = order.AppendUint16(h, uint16(len(clientID)))
 	h = append(h, clientID...)
