@@ -63,7 +63,7 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 		end, shared := targetEnd(source)
 		first := offsets.Checkpoint{
 			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset, ProducerID: r.ProducerID,
-			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: t.topic.Fingerprint, Writer: c.deps.Worker,
+			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: c.fingerprint(t), Writer: c.deps.Worker,
 		}
 		if shared { // two sequences under one id can't live in one partition
 			if first.ProducerID, first.ProducerEpoch, err = c.target.InitProducerID(ctx); err != nil {
@@ -129,6 +129,28 @@ func (c *Connector) begins(ctx context.Context, t *pair, r offsets.Route, source
 	return found, nil
 }
 
+// sameClusters refuses positions that were taken between other clusters: an address that leads elsewhere would be mirrored from the wrong
+// place. What the clusters are is stored at the first start.
+func (c *Connector) sameClusters(ctx context.Context, source, target string) error {
+	r, err := c.deps.Store.Route(ctx)
+	if err != nil {
+		return &haltError{fmt.Errorf("load route: %w", err)}
+	}
+	for _, side := range []struct{ name, stored, now string }{{"source", r.SourceCluster, source}, {"target", r.TargetCluster, target}} {
+		if side.stored != "" && side.now != "" && side.stored != side.now {
+			return &haltError{fmt.Errorf("%s: the positions are of cluster %s, the brokers belong to cluster %s", side.name, side.stored, side.now)}
+		}
+	}
+	if r.SourceCluster == source && r.TargetCluster == target {
+		return nil
+	}
+	r.SourceCluster, r.TargetCluster = source, target
+	if err := c.deps.Store.SaveRoute(ctx, r); err != nil && !errors.Is(err, offsets.ErrConflict) {
+		return fmt.Errorf("store cluster ids: %w", err)
+	}
+	return nil
+}
+
 // producerID takes the route's producer id, once for all workers.
 func (c *Connector) producerID(ctx context.Context) (offsets.Route, error) {
 	for {
@@ -148,9 +170,28 @@ func (c *Connector) producerID(ctx context.Context) (offsets.Route, error) {
 	}
 }
 
+// unclean stores that checkpoints which were left clean are in use again, before anything is sent: after a crash nobody may take them for
+// clean.
+func (c *Connector) unclean(ctx context.Context, known map[route.Partition]offsets.Checkpoint) error {
+	var used []offsets.Checkpoint
+	for _, at := range known {
+		if at.Clean {
+			at.Clean = false
+			used = append(used, at)
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	if err := c.deps.Store.Save(ctx, used); err != nil && !errors.Is(err, offsets.ErrConflict) {
+		return &haltError{fmt.Errorf("store checkpoints: %w", err)}
+	}
+	return nil
+}
+
 // continueFrom checks that a stored checkpoint still speaks of the same logs and the same handler. What is sent for an offset has changed
 // otherwise, and a new epoch begins.
-func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkpoint) (offsets.Checkpoint, error) {
+func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkpoint, recount bool) (offsets.Checkpoint, error) {
 	next := at
 	switch {
 	case differ(at.TargetTopicID, t.target.ID):
@@ -161,8 +202,11 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 			return at, err
 		}
 		next.SourceOffset, next.SourceTopicID = first, t.source.ID
-	case at.Fingerprint != t.topic.Fingerprint:
-		next.Fingerprint = t.topic.Fingerprint
+	case at.Fingerprint != c.fingerprint(t):
+		next.Fingerprint = c.fingerprint(t)
+		c.unsure(at, "the filter, transform or isolation was changed")
+	case recount:
+		c.unsure(at, "the source no longer holds what was counted beyond the checkpoint")
 	default:
 		return at, nil
 	}
@@ -177,6 +221,23 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 		return at, fmt.Errorf("begin a new epoch of %s: %w", at.Partition, err)
 	}
 	return next, nil
+}
+
+// fingerprint stands for all that decides which records are forwarded, and so what a sequence means.
+func (c *Connector) fingerprint(t *pair) string {
+	if c.cfg.Isolation == ReadCommitted {
+		return t.topic.Fingerprint
+	}
+	return t.topic.Fingerprint + "+" + c.cfg.Isolation
+}
+
+// unsure tells that a new epoch begins at a checkpoint beyond which something may have been stored in the old one.
+func (c *Connector) unsure(at offsets.Checkpoint, why string) {
+	if at.Clean {
+		return
+	}
+	c.deps.Events.Emit(events.Of(at.Partition, events.DuplicatesPossible, events.Warning,
+		"what was in flight behind the checkpoint may be stored a second time").Range(at.SourceOffset, at.SourceOffset).Because(why))
 }
 
 func differ(a, b route.TopicID) bool { return !a.IsZero() && !b.IsZero() && a != b }

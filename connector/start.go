@@ -81,6 +81,7 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	halted := errors.As(err, &halt)
 	c.mu.Lock()
 	var fresh []*partition
+	news := false // the same reason is not logged at each retry
 	for _, p := range parts {
 		if p.lane != nil {
 			continue
@@ -88,13 +89,16 @@ func (c *Connector) blocked(parts []*partition, err error) {
 		if halted && !p.halted {
 			fresh = append(fresh, p)
 		}
+		news = news || p.reason != err.Error()
 		p.reason, p.halted = err.Error(), halted
 	}
 	c.mu.Unlock()
 	for _, p := range fresh {
 		c.deps.Events.Emit(events.Of(p.source, events.PartitionHalted, events.Error, "the partition can't be started").Because(err.Error()))
 	}
-	c.deps.Log.Warn("partitions can't be started yet", "partitions", len(parts), "first", parts[0].source.String(), "err", err)
+	if news {
+		c.deps.Log.Warn("partitions can't be started yet", "partitions", len(parts), "first", parts[0].source.String(), "err", err)
+	}
 }
 
 // targets finds or makes the target topics, with as many partitions as the source has.
@@ -124,10 +128,18 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 	if err != nil {
 		return err
 	}
+	if err := c.sameClusters(ctx, source.ClusterID, target.ClusterID); err != nil {
+		return err
+	}
 	changed := false
 	for _, name := range names {
 		t := byTopic[name]
 		if t.topic.Source == "" {
+			continue
+		}
+		if source.ClusterID != "" && source.ClusterID == target.ClusterID && t.topic.Target == name {
+			c.blocked(t.parts, &haltError{fmt.Errorf("topic %s: source and target are one cluster, and it would be copied onto itself", name)})
+			t.topic.Source = ""
 			continue
 		}
 		grown, err := c.shape(ctx, t, target.Topics[t.topic.Target])
@@ -281,13 +293,16 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	if err := c.firstCheckpoints(ctx, t, known); err != nil {
 		return err
 	}
+	if err := c.unclean(ctx, known); err != nil {
+		return err
+	}
 	var faults []error
 	for _, p := range t.parts {
 		at, ok := known[p.source]
 		if !ok {
 			continue // told already
 		}
-		at, err := c.continueFrom(ctx, t, at)
+		at, err := c.continueFrom(ctx, t, at, p.recount)
 		if err != nil {
 			c.blocked([]*partition{p}, err)
 			faults = append(faults, err)
@@ -319,8 +334,12 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 	source := p.source
 	lane := c.mirror.Add(plan, at, mirror.Wakers{Source: func() { c.fetchers.Wake(source) }, Sink: slot.Wake})
 	c.mu.Lock()
-	p.lane, p.slot, p.reason, p.halted = lane, slot, "", false
+	recovered := p.halted
+	p.lane, p.slot, p.reason, p.halted, p.recount = lane, slot, "", false, false
 	c.mu.Unlock()
+	if recovered {
+		c.deps.Events.Emit(events.Of(source, events.PartitionRecovered, events.Info, "the partition runs"))
+	}
 	slot.Attach(lane)
 	c.fetchers.Add(source, lane)
 }

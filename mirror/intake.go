@@ -52,6 +52,9 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 		return 0
 	}
 	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
+	if l.out.phase == certifying && l.stuckLocked() {
+		limit = minFetch // one batch is enough to try with
+	}
 	room := limit - l.in.held
 	if l.in.held > 0 && room < limit/4 {
 		return 0 // many small fetches cost more than a short wait for more room
@@ -178,7 +181,7 @@ func (l *Lane) Retry() {
 		l.in.fault = nil
 		l.wake.Source()
 	}
-	if l.out.phase == halted {
+	if l.out.phase == halted && !l.out.recount {
 		l.out.phase = asking
 		l.wake.Sink()
 	}

@@ -124,6 +124,7 @@ func (l *Lane) close() <-chan struct{} {
 	defer l.mu.Unlock()
 	if !l.closing {
 		l.closing, l.drained = true, make(chan struct{})
+		l.pos.dirty = true // that it was left clean is worth knowing
 		l.drainedLocked()
 		l.wake.Sink() // a window may be left to close
 	}

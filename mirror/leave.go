@@ -3,11 +3,12 @@ package mirror
 // codeOtherTopic is the protocol's name for a topic whose id is not the one that was asked for: it was deleted and created anew.
 const codeOtherTopic = "INCONSISTENT_TOPIC_ID"
 
-// SourceRecreated says that the source topic is not the one that the lane was started with.
-func (l *Lane) SourceRecreated() bool {
+// Stale says that the lane can't go on from its checkpoint and must be started anew in a new epoch: because the source topic is not the one
+// that it was started with, or because what lies beyond the checkpoint can't be counted any more.
+func (l *Lane) Stale() (recreated, recount bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.in.fault != nil && l.in.fault.Code == codeOtherTopic
+	return l.in.fault != nil && l.in.fault.Code == codeOtherTopic, l.out.recount
 }
 
 // Forget takes a lane that could not be drained off its stream. Its answers may still come; what they acknowledge is not committed, so the next

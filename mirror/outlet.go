@@ -56,8 +56,11 @@ type takeover struct {
 	doubted   time.Time // when it seemed so the last time
 	notBefore time.Time // the next inquiry's time
 	failures  int       // since the last acknowledgement
+	failedAt  time.Time // when the first of them came
 	fault     *route.Fault
 	since     time.Time // when the phase began
+	stamp     int64     // timestamp of the target's last batch of ours, in ms; -1 = not known
+	recount   bool      // what is stored beyond the checkpoint can't be counted at the source any more
 }
 
 func (l *Lane) enterLocked(p phase) { l.out.phase, l.out.since = p, l.stream.now() }
@@ -312,7 +315,10 @@ func (l *Lane) failedLocked(f *route.Fault) {
 func (l *Lane) rewindLocked() {
 	o := &l.out
 	o.sent, o.window, o.opened = o.queue.head, 0, 0
-	if o.holed {
+	if o.failures == 0 {
+		o.failedAt = l.stream.now()
+	}
+	if o.holed || l.stuckLocked() {
 		l.resetLocked()
 	}
 	o.failures++
@@ -328,6 +334,12 @@ func (l *Lane) rewindLocked() {
 		l.retryLocked(1, 20*time.Millisecond)
 	}
 	l.wake.Sink()
+}
+
+// stuckLocked says that the target has taken nothing for a while: the lane's memory serves others until it does again.
+func (l *Lane) stuckLocked() bool {
+	o := &l.out
+	return o.failures > 0 && l.stream.now().Sub(o.failedAt) > l.stream.cfg.HoldFor
 }
 
 // retryLocked sets the time of the next inquiry: at once for the first `free` failures in a row, then after a growing, random delay, so

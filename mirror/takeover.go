@@ -168,7 +168,7 @@ func (l *Lane) standsLocked(h offsets.Hint) {
 	if next != o.walkTo {
 		o.walkTo, o.repeated = next, false
 	}
-	o.bounds = -1
+	o.bounds, o.stamp = -1, h.Timestamp
 	if h.Forgotten {
 		o.repeated = true
 	} else if h.Read {
@@ -234,11 +234,15 @@ func (l *Lane) walkLocked() {
 		last, found = i, true
 	}
 	switch {
+	case i < q.tail && !l.countedLocked(last, i, found):
+		l.recountLocked()
 	case i < q.tail:
 		if stored := offsets.Ahead(q.at(i).seq, o.walkTo); stored > 0 && !l.cutLocked(i, i, o.walkTo, q.at(i).end()) {
 			return
 		}
 		l.certifyLocked(i)
+	case found && o.ready == o.walkTo && !l.countedLocked(last, i, true):
+		l.recountLocked()
 	case found && o.ready == o.walkTo && (!o.repeated || q.at(last).seq == o.bounds):
 		l.certifyLocked(last)
 	case found && o.ready == o.walkTo && o.bounds >= 0:
