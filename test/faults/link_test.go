@@ -1,6 +1,8 @@
 package faults_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,8 +26,9 @@ func TestLinkCutAndBlackholed(t *testing.T) {
 			t.Parallel()
 			k := kafkatest.Shared(t, version) // no other test of this package goes through its proxy
 			proxy := k.Broker(0).Proxy()
-			for side, way := range sides(k) { // one after the other: they share the proxy
-				t.Run(side, func(t *testing.T) { //nolint:paralleltest // see above
+			t.Run("stopped in the dark", func(t *testing.T) { stoppedInTheDark(t, k) }) //nolint:paralleltest // all of them use the proxy
+			for side, way := range sides(k) {
+				t.Run(side, func(t *testing.T) { //nolint:paralleltest // all of them use the proxy
 					topic := "cut-" + side
 					k.CreateTopic(t, topic, 4, nil)
 					m := newMirrorer(t, "mirror", between(way.src, way.dst, topic, "--rename", "{topic}.copy", "--commit-interval", "300ms")...)
@@ -56,4 +59,32 @@ func TestLinkCutAndBlackholed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stoppedInTheDark ends the process while the target answers nothing: it must leave in time, and what was unanswered is found out later.
+func stoppedInTheDark(t *testing.T, k *kafkatest.Cluster) {
+	t.Helper()
+	const topic = "dark"
+	k.CreateTopic(t, topic, 4, nil)
+	config := filepath.Join(t.ArtifactDir(), "causeway.yaml")
+	require.NoError(t, os.WriteFile(config, []byte("worker: {shutdown_timeout: 5s}\n"), 0o600))
+	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.ProxyBootstrap(), topic, "--rename", "{topic}.copy", "--config", config)...)
+	m.start(t)
+	m.flowing(t, k, topic)
+	proxy := k.Broker(0).Proxy()
+	written := int64(0)
+	for round, dark := range []func(){proxy.HoldAnswers, proxy.Blackhole, proxy.Refuse} {
+		f := startFeed(t, k.Bootstrap(), topic, 2000)
+		pass(t, 500*time.Millisecond)
+		dark()
+		written += f.end(t) // until here, what is unanswered grows
+		took := m.stop(t)
+		t.Logf("round %d: stopped in %v", round, took)
+		require.Less(t, took, 10*time.Second, "shutdown_timeout is 5s")
+		require.NoError(t, proxy.Heal())
+		m.start(t)
+		m.caughtUp(t, topic)
+	}
+	m.stop(t)
+	requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, topic+".copy", written)
 }

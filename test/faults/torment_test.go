@@ -7,16 +7,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
 // TestEverythingAtOnce lets two owners that both believe that every partition is theirs meet deaths and pauses of their own and of the
-// target's brokers, and links that are cut, in an order that nobody chose.
+// target's brokers, and links that are cut, in an order that nobody chose. Long runs do it on both kinds of cluster.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
+	t.Run("kafka 3", func(t *testing.T) {
+		t.Parallel()
+		torment(t, kafkatest.Kafka3)
+	})
+	if testkit.Long() {
+		t.Run("kafka 4", func(t *testing.T) {
+			t.Parallel()
+			torment(t, kafkatest.Kafka4)
+		})
+	}
+}
+
+func torment(t *testing.T, version string) {
+	t.Helper()
 	src := kafkatest.Shared(t, kafkatest.Kafka3)
-	dst := kafkatest.Start(t, kafkatest.Options{Version: kafkatest.Kafka3, Brokers: 3, Proxy: true, Heap: "192m"}) // ZooKeeper: any broker may be missing
-	const topic = "tormented"
+	dst := kafkatest.Start(t, kafkatest.Options{Version: version, Brokers: 3, Proxy: true, Heap: "192m"})
+	topic := "tormented-" + version
 	src.CreateTopic(t, topic, 6, nil)
 	dst.CreateTopic(t, topic, 6, map[string]string{"min.insync.replicas": "1"})
 	flags := between(src.Bootstrap(), dst.ProxyBootstrap(), topic, "--commit-interval", "500ms")
