@@ -11,7 +11,7 @@ import (
 )
 
 // errMissing says that an entrant can't run on this machine.
-var errMissing = errors.New("is not installed here")
+var errMissing = errors.New("not installed here")
 
 // job is what all entrants of a case have to do.
 type job struct {

@@ -30,7 +30,10 @@ type result struct {
 
 func failed(err error) result {
 	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return result{rate: math.NaN(), perCPU: math.NaN(), resident: math.NaN(), peak: math.NaN(), note: "failed: " + first}
+	if !errors.Is(err, errMissing) {
+		first = "failed: " + first
+	}
+	return result{rate: math.NaN(), perCPU: math.NaN(), resident: math.NaN(), peak: math.NaN(), note: first}
 }
 
 // sample is the state of a copy at one instant.

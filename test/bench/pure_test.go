@@ -151,6 +151,7 @@ func TestDelaysCountTheWindowOnly(t *testing.T) {
 		if sent.Before(before.at) || !sent.Before(after.at) {
 			late = time.Hour
 		}
+		in.sent = append(in.sent, sent.UnixNano())
 		in.all = append(in.all, arrival{sent.UnixNano(), sent.Add(late).UnixNano()})
 	}
 	d, err := in.delays(before, after)

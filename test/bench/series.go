@@ -111,11 +111,6 @@ func (l *lab) newTurn(j job) (turn, error) {
 
 func (l *lab) measure(ctx context.Context, c race, r turn, e entrant) result {
 	mirror, err := e.start(r)
-	if errors.Is(err, errMissing) {
-		res := failed(err)
-		res.note = "missing: " + err.Error()
-		return res
-	}
 	if err != nil {
 		return failed(err)
 	}

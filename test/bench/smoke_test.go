@@ -43,7 +43,7 @@ func TestRaceOnRealBroker(t *testing.T) {
 		require.NotContains(t, r.note, "stopped", name)
 		require.Positive(t, r.resident, name)
 	}
-	require.Equal(t, "missing: "+errMissing.Error(), s.results["mm2"][0].note)
+	require.Equal(t, errMissing.Error(), s.results["mm2"][0].note)
 	rep := newReport("Smoke.")
 	rep.add(s)
 	require.Contains(t, rep.String(), "causeway / floor")
