@@ -48,8 +48,9 @@ type Connector struct {
 	fetchers       *fetcher.Fetchers
 	producer       *producer.Producer
 
-	kick  chan struct{}
-	start time.Time
+	kick   chan struct{}
+	start  time.Time
+	drains sync.WaitGroup // partitions on their way out
 
 	mu    sync.Mutex // guards what follows; a leaf
 	parts map[route.Partition]*partition
@@ -125,20 +126,53 @@ func (c *Connector) Run(ctx context.Context) error {
 		ended(context.Cause(work))
 		return nil
 	})
+	var watching sync.WaitGroup
+	watching.Go(func() { c.watchLoop(control) })
 	err := c.control(control)
+	ended(nil)
+	watching.Wait()
 	err = errors.Join(err, c.drainAll(work))
+	c.drains.Wait() // each has a deadline of its own
 	stop()
 	err = errors.Join(g.Wait(), err)
-	var full *offsets.StorageError
-	if errors.As(err, &full) {
-		c.deps.Events.Emit(events.Event{
-			Type: events.DiskFull, Severity: events.Error, Message: "positions can't be stored: stopped; nothing is lost, what was sent meanwhile is found again",
-			Reason: full.Error(),
-		})
-	}
 	c.source.Close()
 	c.target.Close()
-	return errors.Join(err, c.admin.Close())
+	return c.verdict(errors.Join(err, c.admin.Close()))
+}
+
+// verdict tells of a store that failed, in the one line that matters: the same fault comes from every part that wanted to store something.
+func (c *Connector) verdict(err error) error {
+	var broken *offsets.StorageError
+	if !errors.As(err, &broken) {
+		return err
+	}
+	c.deps.Events.Emit(events.Event{
+		Type: events.DiskFull, Severity: events.Error, Message: "positions can't be stored: stopped; nothing is lost, what was sent meanwhile is found again",
+		Reason: broken.Error(),
+	})
+	return broken
+}
+
+// watchLoop looks after the route's health, also while control waits for a cluster that does not answer.
+func (c *Connector) watchLoop(ctx context.Context) {
+	tick := time.NewTicker(healthTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.watch()
+			c.drain(ctx, c.stale())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drain stops partitions in the background.
+func (c *Connector) drain(ctx context.Context, parts []*partition) {
+	for _, p := range parts {
+		c.drains.Go(func() { c.stop(ctx, p) })
+	}
 }
 
 // Add says that partitions shall run here. It returns at once and may be repeated.
@@ -180,17 +214,8 @@ const (
 	healthTick = time.Second
 )
 
-// control starts and stops partitions, and watches the route's health. It ends with an error if the store fails.
+// control starts and stops partitions. It ends with an error if the store fails.
 func (c *Connector) control(ctx context.Context) error {
-	var drains sync.WaitGroup
-	defer drains.Wait()
-	stop := func(parts []*partition) {
-		for _, p := range parts {
-			drains.Go(func() { c.stop(ctx, p) })
-		}
-	}
-	tick := time.NewTicker(healthTick)
-	defer tick.Stop()
 	wait := retryLeast
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -198,15 +223,11 @@ func (c *Connector) control(ctx context.Context) error {
 		select {
 		case <-c.kick:
 		case <-retry.C:
-		case <-tick.C:
-			c.watch()
-			stop(c.stale())
-			continue
 		case <-ctx.Done():
 			return nil
 		}
 		starting, leaving := c.pending()
-		stop(leaving)
+		c.drain(ctx, leaving)
 		if len(starting) == 0 {
 			wait = retryLeast
 			continue

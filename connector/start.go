@@ -101,29 +101,13 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	}
 }
 
-// targets finds or makes the target topics, with as many partitions as the source has.
+// targets finds or makes the target topics, with as many partitions as the source has. Topics that can't be started are told as blocked and
+// lose their name in byTopic.
 func (c *Connector) targets(ctx context.Context, names []string, byTopic map[string]*pair, source *wire.Metadata) error {
-	var wanted []string
-	for _, name := range names {
-		t := byTopic[name]
-		topic, err := c.deps.Handler.Topic(name)
-		if err != nil {
-			c.blocked(t.parts, &haltError{err})
-			continue
-		}
-		meta, ok := source.Topics[name]
-		if !ok || meta.Err != nil || len(meta.Partitions) == 0 {
-			c.blocked(t.parts, fmt.Errorf("source topic %s: %w", name, cmpErr(meta.Err)))
-			continue
-		}
-		t.topic, t.source = topic, meta
-		wanted = append(wanted, topic.Target)
-	}
+	wanted := c.mapped(names, byTopic, source)
 	if len(wanted) == 0 {
 		return nil
 	}
-	slices.Sort(wanted)
-	wanted = slices.Compact(wanted)
 	target, err := c.target.Metadata(ctx, wanted...)
 	if err != nil {
 		return err
@@ -138,14 +122,12 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 			continue
 		}
 		if source.ClusterID != "" && source.ClusterID == target.ClusterID && t.topic.Target == name {
-			c.blocked(t.parts, &haltError{fmt.Errorf("topic %s: source and target are one cluster, and it would be copied onto itself", name)})
-			t.topic.Source = ""
+			c.leaveOut(t, &haltError{fmt.Errorf("topic %s: source and target are one cluster, and it would be copied onto itself", name)})
 			continue
 		}
 		grown, err := c.shape(ctx, t, target.Topics[t.topic.Target])
 		if err != nil {
-			c.blocked(t.parts, err)
-			t.topic.Source = ""
+			c.leaveOut(t, err)
 		}
 		changed = changed || grown
 	}
@@ -154,24 +136,56 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 			return err
 		}
 	}
+	return c.demands(ctx, wanted, byTopic, target)
+}
+
+// mapped gives each topic its handler and its source, and returns the names of their targets.
+func (c *Connector) mapped(names []string, byTopic map[string]*pair, source *wire.Metadata) (targets []string) {
+	for _, name := range names {
+		t := byTopic[name]
+		topic, err := c.deps.Handler.Topic(name)
+		if err != nil {
+			c.blocked(t.parts, &haltError{err})
+			continue
+		}
+		meta, ok := source.Topics[name]
+		if !ok || meta.Err != nil || len(meta.Partitions) == 0 {
+			c.blocked(t.parts, fmt.Errorf("source topic %s: %w", name, cmpErr(meta.Err)))
+			continue
+		}
+		t.topic, t.source = topic, meta
+		targets = append(targets, topic.Target)
+	}
+	slices.Sort(targets)
+	return slices.Compact(targets)
+}
+
+// leaveOut tells why a topic can't be started now.
+func (c *Connector) leaveOut(t *pair, err error) {
+	c.blocked(t.parts, err)
+	t.topic.Source = ""
+}
+
+// demands reads what the target demands of batches, and aligns partitions.
+func (c *Connector) demands(ctx context.Context, wanted []string, byTopic map[string]*pair, target *wire.Metadata) error {
 	configs, unread := c.topicConfigs(ctx, wanted)
 	expires, err := c.idExpiration(ctx)
 	if err != nil {
 		return err
 	}
 	noZstd := c.noZstd(ctx, target)
-	for _, name := range names {
-		if t := byTopic[name]; t.topic.Source != "" {
-			t.target, t.configs = target.Topics[t.topic.Target], configs[t.topic.Target]
-			t.expires, t.noZstd = expires, noZstd
-			err := c.align(t)
-			if err == nil && t.configs == nil {
-				err = unread
-			}
-			if err != nil {
-				c.blocked(t.parts, err)
-				t.topic.Source = ""
-			}
+	for _, t := range byTopic {
+		if t.topic.Source == "" {
+			continue
+		}
+		t.target, t.configs = target.Topics[t.topic.Target], configs[t.topic.Target]
+		t.expires, t.noZstd = expires, noZstd
+		err := c.align(t)
+		if err == nil && t.configs == nil {
+			err = unread
+		}
+		if err != nil {
+			c.leaveOut(t, err)
 		}
 	}
 	return nil

@@ -146,9 +146,15 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 		at := l.in.position
 		l.emit(events.Of(l.plan.Source, events.SourceDiverged, events.Error, "the source no longer has what was read of it").Range(at, at).Because(f.Error()))
 	}
+	if !l.pos.halted && f.Class == route.SourceChanged && f.Code == codeNoTopic {
+		l.emit(events.Of(l.plan.Source, events.TopicDeleted, events.Error, "the source has no such topic or partition any more").Because(f.Error()))
+	}
 	l.in.fault = f
 	l.haltedLocked(f)
 }
+
+// codeNoTopic is the protocol's name for a topic or partition that is not there; the source says so only when it has lasted.
+const codeNoTopic = "UNKNOWN_TOPIC_OR_PARTITION"
 
 // haltedLocked tells, once, that the partition stands still.
 func (l *Lane) haltedLocked(f *route.Fault) {
