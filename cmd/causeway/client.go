@@ -58,6 +58,7 @@ func (c *client) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.config, "config", "", "the mirror's native YAML `FILE`: its server.listen is asked, unless --api is given")
 	cmd.Flags().StringVar(&c.level, "log-level", d.Log.Level, "`LEVEL`: trace, debug, info, warn, error or off; debug shows the requests")
 	cmd.Flags().StringVar(&c.form, "log-format", d.Log.Format, "`FORM`: text or json")
+	logChoices(cmd)
 }
 
 // get asks for path and reads the JSON answer into v.

@@ -15,7 +15,7 @@ import (
 )
 
 // documents are checked against the program.
-var documents = []string{"README.md", "docs/cli.md", "docs/events.md"}
+var documents = []string{"README.md", "docs/cli.md", "docs/events.md", "docs/api.md"}
 
 func document(t *testing.T, name string) string {
 	t.Helper()

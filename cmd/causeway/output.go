@@ -38,6 +38,14 @@ func (o *output) Set(text string) error {
 func (o *output) flag(cmd *cobra.Command) {
 	*o = "table"
 	cmd.Flags().VarP(o, "output", "o", "form of the answer")
+	choices(cmd, "output", "table", "json", "yaml")
+}
+
+// choices lets a shell complete the words that a flag takes.
+func choices(cmd *cobra.Command, flag string, words ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("BUG: " + err.Error())
+	}
 }
 
 // print writes v as JSON or YAML, or lets rows fill a table.

@@ -120,3 +120,31 @@ func TestHelpGolden(t *testing.T) {
 	}
 	walk(newRoot(os.Stdout, os.Stderr))
 }
+
+func TestFlagsComplete(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"standalone", "--isolation", ""}, "read_uncommitted"},
+		{[]string{"standalone", "--log-level", "w"}, "warn"},
+		{[]string{"status", "-o", ""}, "yaml"},
+		{[]string{"verify", "--from", ""}, "checkpoint"},
+	} {
+		code, stdout, stderr := command(t.Context(), append([]string{"__complete"}, row.args...)...)
+		require.Equal(t, exitOK, code, stderr)
+		require.Contains(t, stdout, row.want+"\n", row.args)
+	}
+}
+
+func TestOnlyWrongUsagePointsToHelp(t *testing.T) {
+	t.Parallel()
+	const hint = "try --help"
+	code, _, stderr := command(t.Context(), "verify", "--source", "127.0.0.1:1", "--target", "127.0.0.1:2", "--topics", "t", "--from", "checkpoint", "--state", t.TempDir())
+	require.Equal(t, exitIncomparable, code)
+	require.NotContains(t, stderr, hint, "the usage was right")
+	code, _, stderr = command(t.Context(), "verify", "--bogus")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, hint)
+}

@@ -70,12 +70,21 @@ func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 	set.StringVar(&f.spillMax, "spill-max", "0", "`SIZE` of data that may go to disk in a target outage")
 	set.Var(&f.commitInterval, "commit-interval", "how often positions are stored")
 	set.BoolVar(&f.createTopics, "create-topics", d.Route.Topics.Create, "create missing topics on the target")
+	choices(cmd, "start", "earliest", "latest")
+	choices(cmd, "delivery", "exactly-once", "at-least-once")
+	choices(cmd, "isolation", "read_committed", "read_uncommitted")
 }
 
 func (f *settingFlags) logFlags(cmd *cobra.Command) {
 	d := defaultSettings()
 	cmd.Flags().StringVar(&f.logLevel, "log-level", d.Log.Level, "`LEVEL`: trace, debug, info, warn, error or off")
 	cmd.Flags().StringVar(&f.logFormat, "log-format", d.Log.Format, "`FORM`: text or json")
+	logChoices(cmd)
+}
+
+func logChoices(cmd *cobra.Command) {
+	choices(cmd, "log-level", "trace", "debug", "info", "warn", "error", "off")
+	choices(cmd, "log-format", "text", "json")
 }
 
 // load returns the effective settings, or everything that is wrong with the file and the flags.

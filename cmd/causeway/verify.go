@@ -88,6 +88,7 @@ func newVerify(stdout, _ io.Writer) *cobra.Command {
 	cmd.Flags().StringVar(&v.from, "from", "earliest", "`WHERE` to begin: checkpoint or earliest")
 	cmd.Flags().Float64Var(&v.sample, "sample", 1, "share of each topic's partitions to compare, at least one")
 	cmd.Flags().DurationVar(&v.timeout, "timeout", 30*time.Second, "how long to wait for a record that is missing on the target")
+	choices(cmd, "from", "earliest", "checkpoint")
 	return cmd
 }
 
