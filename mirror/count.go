@@ -30,7 +30,8 @@ func (l *Lane) countedLocked(last, i uint64, found bool) bool {
 	if o.stamp < 0 || !l.plan.KeepAppendTime {
 		return true
 	}
-	return found && !inside && q.at(last).batch.MaxTimestamp() == o.stamp
+	// (It may be newer if it was merged of several. What was counted too far is newer than the target's.)
+	return found && !inside && q.at(last).batch.MaxTimestamp() <= o.stamp
 }
 
 // recountLocked gives up: the partition is started anew, in a new epoch from the checkpoint on.

@@ -24,6 +24,7 @@ func TestRecordsAfterCompactedOnesAreNotTakenForStored(t *testing.T) {
 	}{
 		"the target's last batch is another one":        {stamp: 1003, plan: Plan{KeepAppendTime: true}, recount: true},
 		"the target's last batch is the one counted to": {stamp: 2000, plan: Plan{KeepAppendTime: true}},
+		"the target's last batch was merged of several": {stamp: 2001, plan: Plan{KeepAppendTime: true}},
 		"the target stamps append times":                {stamp: 9000},
 	} {
 		t.Run(name, func(t *testing.T) {
