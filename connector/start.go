@@ -121,7 +121,7 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 		if t.topic.Source == "" {
 			continue
 		}
-		if source.ClusterID != "" && source.ClusterID == target.ClusterID && t.topic.Target == name {
+		if t.topic.Target == name && oneCluster(source, target) {
 			c.leaveOut(t, &haltError{fmt.Errorf("topic %s: source and target are one cluster, and it would be copied onto itself", name)})
 			continue
 		}
@@ -137,6 +137,20 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 		}
 	}
 	return c.demands(ctx, wanted, byTopic, target)
+}
+
+// oneCluster says that both ends are the same cluster, whatever addresses were given: it has one id, and a broker in common. (Clusters that were
+// set up from one image may share an id.)
+func oneCluster(source, target *wire.Metadata) bool {
+	if source.ClusterID == "" || source.ClusterID != target.ClusterID {
+		return false
+	}
+	for id, b := range source.Brokers {
+		if other, ok := target.Brokers[id]; ok && other.Addr == b.Addr {
+			return true
+		}
+	}
+	return false
 }
 
 // mapped gives each topic its handler and its source, and returns the names of their targets.

@@ -113,7 +113,7 @@ func TestStartLatestAppliesToFirstTopicsOnly(t *testing.T) {
 		"--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0])
 	api := p.api(t)
 	code, _, stderr := command(t.Context(), "wait", "--topic", "orders", "--api", api)
-	require.Equal(t, 0, code, stderr)
+	require.Equal(t, 0, code, stderr+p.errs.String())
 	require.NoError(t, source.CreateTopic("later", 1, nil))
 	fill(t, source, "later", sampleRecords()[:3]...)
 	code, _, stderr = command(t.Context(), "wait", "--topic", "later", "--api", api)
