@@ -80,7 +80,7 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 		if err = c.open(ctx); err == nil {
 			return c, nil
 		}
-		again := c.portTaken()
+		again := c.unlucky()
 		if errClose := c.Close(); errClose != nil {
 			return nil, errors.Join(err, errClose)
 		}
@@ -220,9 +220,9 @@ func (c *Cluster) Logs() string {
 	return b.String()
 }
 
-func (c *Cluster) portTaken() bool {
+func (c *Cluster) unlucky() bool {
 	for _, b := range c.brokers {
-		if b.portTaken() {
+		if b.unlucky() {
 			return true
 		}
 	}

@@ -33,8 +33,12 @@ func (p *process) until(ctx context.Context, probe func(context.Context) error) 
 	return nil
 }
 
-// portTaken says whether the process ended because somebody else listens on its port.
-func (p *process) portTaken() bool { return strings.Contains(p.Log(), "Address already in use") }
+// unlucky says whether the process ended for a reason that another start may not have: somebody else listens on its port, or the machine
+// was so busy that its session with ZooKeeper was over before it had begun.
+func (p *process) unlucky() bool {
+	log := p.Log()
+	return strings.Contains(log, "Address already in use") || strings.Contains(log, "Session expired either before or while waiting")
+}
 
 // poll calls probe until it returns nil, ctx ends or the time is over; then it returns what probe said last.
 func poll(ctx context.Context, within time.Duration, probe func(context.Context) error) error {

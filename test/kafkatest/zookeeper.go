@@ -53,7 +53,7 @@ func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 			return z, nil
 		}
 		_ = z.Kill() // the error that matters is the start's
-		if !z.portTaken() {
+		if !z.unlucky() {
 			return nil, err
 		}
 	}
