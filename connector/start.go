@@ -78,7 +78,7 @@ func (c *Connector) startAll(ctx context.Context, parts []*partition) (all bool,
 // blocked notes why partitions don't run yet.
 func (c *Connector) blocked(parts []*partition, err error) {
 	var halt *haltError
-	halted := errors.As(err, &halt)
+	halted := errors.As(err, &halt) && !errors.Is(err, context.Canceled) // at the end nothing is halted
 	c.mu.Lock()
 	var fresh []*partition
 	news := false // the same reason is not logged at each retry
