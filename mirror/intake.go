@@ -52,6 +52,9 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 		return 0
 	}
 	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
+	if l.meter.merging {
+		limit = max(limit, mergeAhead*int64(l.plan.Merge))
+	}
 	if l.out.phase == certifying && l.stuckLocked() {
 		limit = minFetch // one batch is enough to try with
 	}

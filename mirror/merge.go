@@ -5,7 +5,8 @@ package mirror
 // can't, and stay behind. Such a lane merges batches by rewriting, and is raw again as soon as it has caught up.
 const (
 	mergeLanes     = 4    // more lanes than these with a backlog fill their requests raw
-	mergeBacklog   = 16   // batches that wait to be sent
+	mergeBacklog   = 64   // batches that wait to be sent or to be answered: fewer are no backlog but a pipeline
+	mergeAhead     = 4    // merged batches that a merging lane may hold
 	mergeBatchRate = 2500 // batches/s below which it is the broker's round that limits, not the bytes
 	mergeBatchSize = 128 << 10
 )
@@ -15,9 +16,8 @@ func (l *Lane) behindLocked() int {
 	if l.plan.Merge == 0 {
 		return 0
 	}
-	o := &l.out
-	waiting := int(o.queue.tail-o.sent) + len(l.in.entries)
-	l.backlogLocked(o.phase == open && (waiting >= mergeBacklog || l.meter.merging && l.waitingBytesLocked() >= l.plan.Merge))
+	waiting := l.out.queue.len() + len(l.in.entries)
+	l.backlogLocked(l.out.phase == open && (waiting >= mergeBacklog || l.meter.merging && l.in.held >= int64(l.plan.Merge)))
 	small := l.meter.batchRate > 0 && l.meter.batchRate < mergeBatchRate && l.meter.rate < mergeBatchSize*l.meter.batchRate
 	l.meter.merging = l.backlog && l.stream.backlogs.Load() <= mergeLanes && (small || l.meter.merging)
 	if !l.meter.merging {
@@ -37,16 +37,4 @@ func (l *Lane) backlogLocked(now bool) {
 	} else {
 		l.stream.backlogs.Add(-1)
 	}
-}
-
-// waitingBytesLocked is how much waits to be sent, counted up to the size of a merged batch.
-func (l *Lane) waitingBytesLocked() (bytes int) {
-	o := &l.out
-	for i := o.sent; i < o.queue.tail && bytes < l.plan.Merge; i++ {
-		bytes += len(o.queue.at(i).batch)
-	}
-	for i := 0; i < len(l.in.entries) && bytes < l.plan.Merge; i++ {
-		bytes += len(l.in.entries[i].batch)
-	}
-	return bytes
 }
