@@ -17,6 +17,7 @@ type hand struct {
 	budget   *slab.Budget
 
 	plan     *Plan
+	habit    *habit
 	from     route.Offset // position before the first entry of in
 	producer batch.Producer
 }
@@ -30,7 +31,7 @@ func (l *Lane) handle(h *hand) {
 	l.in.entries = l.in.entries[:0]
 	generation, merge := l.in.generation, l.behindLocked()
 	c := &l.pos.checkpoint
-	h.plan, h.from = &l.plan, l.in.handled
+	h.plan, h.habit, h.from = &l.plan, &l.habit, l.in.handled
 	h.producer = batch.Producer{ID: c.ProducerID, Epoch: c.ProducerEpoch, Sequence: l.out.ready}
 	l.mu.Unlock()
 
@@ -135,12 +136,13 @@ func (h *hand) step(es []entry) error {
 	case b.AppendTime() && h.plan.KeepAppendTime:
 	case b.Codec() == batch.Zstd && h.plan.NoZstd:
 	case h.plan.MaxBatchBytes > 0 && len(b) > h.plan.MaxBatchBytes:
+	case h.plan.Records != nil && h.habit.changes():
 	case h.plan.Records != nil:
 		changed, _, err := h.rewriter.Scan(b, h.plan.Records)
 		if err != nil {
 			return err
 		}
-		if !changed {
+		if h.habit.note(changed); !changed {
 			h.raw(e)
 			return nil
 		}
@@ -154,6 +156,31 @@ func (h *hand) step(es []entry) error {
 		o.Codec = &lz4
 	}
 	return h.rewrite(es, o)
+}
+
+// habit remembers whether a lane's handler changes about every batch. To look first whether it changes one would then only decode all twice.
+type habit struct{ changed, passed int }
+
+const (
+	habitAfter = 8  // batches in a row that were changed
+	habitLook  = 64 // of which one is looked at again
+)
+
+// changes says that the next batch is rewritten without a look.
+func (h *habit) changes() bool {
+	if h.changed < habitAfter {
+		return false
+	}
+	h.passed++
+	return h.passed%habitLook != 0
+}
+
+func (h *habit) note(changed bool) {
+	if !changed {
+		h.changed = 0
+		return
+	}
+	h.changed++
 }
 
 // raw passes a batch on as it is but for its header.

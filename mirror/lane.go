@@ -42,6 +42,7 @@ type Lane struct {
 	plan   Plan
 	stream *Stream
 	wake   Wakers
+	habit  habit // used by the stream's loop alone
 
 	mu     sync.Mutex // guards everything below
 	in     intake

@@ -20,6 +20,7 @@ type options struct {
 	records int64 // 0: each part's own
 	quick   bool
 	mm2     bool
+	matrix  bool
 	limit   time.Duration // of one run
 	out     string        // document to write results to; empty: none
 }
@@ -109,6 +110,7 @@ func parse(args []string) (options, error) {
 	flags.Int64Var(&o.records, "records", 0, "records of each run; 0 lets each part choose")
 	flags.BoolVar(&o.quick, "quick", false, "tiny loads, one run each, to see that everything works; -out must be given to write the result")
 	flags.BoolVar(&o.mm2, "mm2", true, "run MirrorMaker 2, too")
+	flags.BoolVar(&o.matrix, "matrix", true, "in part volume, the ten other combinations of partitions, codec and batch size, too")
 	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "a run ends then, and what it did until then counts")
 	flags.StringVar(&o.out, "out", "docs/performance.md", "document whose generated sections are replaced; empty only prints")
 	if err := flags.Parse(args); err != nil {

@@ -14,7 +14,7 @@ func (l *lab) volume(ctx context.Context) (*report, error) {
 		for _, codec := range []string{"lz4", "none"} {
 			for _, kilobytes := range []int{64, 16} {
 				main := partitions == 8 && codec == "lz4"
-				if !main && l.opts.quick {
+				if !main && (l.opts.quick || !l.opts.matrix) {
 					continue
 				}
 				c := race{
