@@ -187,7 +187,7 @@ func TestFlags(t *testing.T) {
 	require.Equal(t, 1, o.pairs)
 	o, err = parse([]string{"-quick", "-out", "x", "-pairs", "3", "-parts", "wan,hot"})
 	require.NoError(t, err)
-	require.Equal(t, options{parts: []string{"wan", "hot"}, pairs: 3, quick: true, mm2: true, limit: o.limit, out: "x"}, o)
+	require.Equal(t, options{parts: []string{"wan", "hot"}, pairs: 3, quick: true, mm2: true, matrix: true, limit: o.limit, out: "x"}, o)
 	for _, args := range [][]string{{"-parts", "speed"}, {"-pairs", "0"}, {"-records", "-1"}} {
 		_, err := parse(args)
 		require.Error(t, err, args)
