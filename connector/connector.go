@@ -322,11 +322,9 @@ func (c *Connector) drainAll(work context.Context) error {
 		}
 	}
 	c.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, p := range running {
-		wg.Go(func() { c.mirror.Close(p.lane) })
+	for _, p := range running { // all at once: what is unanswered is waited for together
+		c.mirror.Close(p.lane)
 	}
-	wg.Wait()
 	for _, p := range running {
 		c.release(ctx, p)
 	}
