@@ -171,7 +171,7 @@ func (c *Cluster) Close() error {
 		return err
 	})
 	if c.zk != nil {
-		err = errors.Join(err, c.zk.Kill())
+		err = errors.Join(err, c.zk.close())
 	}
 	return errors.Join(err, os.RemoveAll(c.root))
 }

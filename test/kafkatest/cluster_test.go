@@ -114,12 +114,3 @@ func TestThreeBrokersOutliveOne(t *testing.T) {
 		})
 	}
 }
-
-func TestZooKeeperKeepsItsPortAndData(t *testing.T) {
-	t.Parallel()
-	z := kafkatest.StartZooKeeper(t)
-	addr := z.Addr()
-	require.NoError(t, z.Kill())
-	require.NoError(t, z.Start(t.Context()))
-	require.Equal(t, addr, z.Addr())
-}

@@ -5,6 +5,8 @@
 // temporary folders. It promises that nothing outlives the test: each process is in a group of its own, is killed by its
 // process id in t.Cleanup, and on Linux dies with the test binary whatever happens to that.
 //
+// ZooKeeper runs alone, too (StartZooKeeper, SharedZooKeeper), with sessions as short as a test of their end wants them.
+//
 // Beyond the brokers it has an independent judge (Compare), a generator of numbered records (Load) and a TCP proxy
 // (Proxy). They use franz-go alone and none of Causeway's own packages, so that a fault there can't hide itself.
 //

@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,13 +13,19 @@ import (
 	"time"
 )
 
-// ZooKeeper is a real stand-alone ZooKeeper server. Its data is flushed to disk, so it may be killed and started again.
+// zooKeeperTick is the granularity of sessions: a client may ask for a timeout of two ticks or more, and what expires, expires within
+// one tick. Short ticks make tests of expiry fast.
+const zooKeeperTick = 100 * time.Millisecond
+
+// ZooKeeper is a real stand-alone ZooKeeper server. Its data is flushed to disk, so it may be killed and started again on the same port.
+// Kill, Stop, Pause and Resume are those of its process. Sessions of 200 ms to 2 minutes may be asked for.
 type ZooKeeper struct {
 	*process
-	port int
+	port  int
+	proxy *Proxy
 }
 
-// StartZooKeeper starts a ZooKeeper server without brokers and closes it at the end of the test.
+// StartZooKeeper starts a ZooKeeper server for one test and closes it at the end of the test.
 func StartZooKeeper(t testing.TB) *ZooKeeper {
 	t.Helper()
 	Require(t)
@@ -30,14 +37,14 @@ func StartZooKeeper(t testing.TB) *ZooKeeper {
 		if t.Failed() {
 			t.Log(z.tail())
 		}
-		if err := z.Kill(); err != nil {
+		if err := z.close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return z
 }
 
-// openZooKeeper starts a server in a new folder below root. A port that was taken meanwhile is replaced.
+// openZooKeeper starts a server and its proxy in a new folder below root. A port that was taken meanwhile is replaced.
 func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 	var err error
 	for try := range startTries {
@@ -49,10 +56,13 @@ func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 		if err := z.configure(); err != nil {
 			return nil, err
 		}
+		if z.proxy, err = NewProxy(z.Addr()); err != nil {
+			return nil, err
+		}
 		if err = z.Start(ctx); err == nil {
 			return z, nil
 		}
-		_ = z.Kill() // the error that matters is the start's
+		_ = z.close() // the error that matters is the start's
 		if !z.unlucky() {
 			return nil, err
 		}
@@ -66,8 +76,8 @@ func (z *ZooKeeper) configure() error {
 		return fmt.Errorf("create zookeeper folder: %w", err)
 	}
 	// A short tick lets short sessions be asked for; the ceiling lets long ones be, too.
-	conf := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\ntickTime=500\nmaxSessionTimeout=120000\nmaxClientCnxns=0\n"+
-		"admin.enableServer=false\n4lw.commands.whitelist=*\n", data, z.port)
+	conf := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\ntickTime=%d\nmaxSessionTimeout=120000\nmaxClientCnxns=0\n"+
+		"admin.enableServer=false\n4lw.commands.whitelist=*\n", data, z.port, zooKeeperTick.Milliseconds())
 	file := filepath.Join(z.dir, "zoo.cfg")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return fmt.Errorf("write zookeeper configuration: %w", err)
@@ -77,8 +87,15 @@ func (z *ZooKeeper) configure() error {
 	return err
 }
 
-// Addr is the server's host:port.
+// close kills the server and ends its proxy.
+func (z *ZooKeeper) close() error { return errors.Join(z.Kill(), z.proxy.Close()) }
+
+// Addr is the server's own host:port.
 func (z *ZooKeeper) Addr() string { return loopback(z.port) }
+
+// Proxy is the proxy before the server: a client that is given its address can be cut off, held up or refused while others go directly.
+// It stays when the server is killed. A test that needs one of its own makes it with NewProxy(z.Addr()).
+func (z *ZooKeeper) Proxy() *Proxy { return z.proxy }
 
 // Start starts the server, again after Kill or Stop, and returns when it serves.
 func (z *ZooKeeper) Start(ctx context.Context) error {
