@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -53,7 +52,7 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 		number, shared := t.align.Target(source.Partition)
 		return ends[route.Partition{Topic: t.topic.Target, Partition: number}], shared
 	}
-	for source := range sources { // all or none: once one has begun, the others count as added later
+	for source := range sources { // all or none: where nothing was discovered, the others count as added later once one has begun
 		end, _ := targetEnd(source)
 		if err := errors.Join(begins[source].Err, end.Err); err != nil {
 			return fmt.Errorf("find where %s begins: %w", source, err)
@@ -91,19 +90,40 @@ func (c *Connector) begun(ctx context.Context, t *pair) (bool, error) {
 	return len(known) > 0, nil
 }
 
-// begins resolves where partitions without a checkpoint begin. `start` is for topics of the route's first discovery alone, as they were then:
-// what appears later is copied from its first record, or it would be lost.
+// begins resolves where partitions without a checkpoint begin. `start` is for partitions of the route's first discovery alone: what appears
+// later is copied from its first record, or it would be lost.
 func (c *Connector) begins(ctx context.Context, t *pair, r offsets.Route, sources map[route.Partition]int32) (map[route.Partition]wire.ListedOffset, error) {
 	at, err := ParseStart(c.cfg.Start)
 	if err != nil {
 		return nil, &haltError{err}
 	}
-	grown, err := c.begun(ctx, t)
+	grown := false
+	if !r.Discovered { // nothing says how the topic was then, but one of which a part was begun has been there before
+		if grown, err = c.begun(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	first, later := map[route.Partition]int32{}, map[route.Partition]int32{}
+	for p, leader := range sources {
+		if grown || !r.Found(p) {
+			later[p] = leader
+		} else {
+			first[p] = leader
+		}
+	}
+	found, err := c.startsAt(ctx, first, at)
 	if err != nil {
 		return nil, err
 	}
-	if grown || r.Discovered && !slices.Contains(r.FirstTopics, t.topic.Source) {
-		at = wire.AtStart
+	rest, err := c.startsAt(ctx, later, wire.AtStart)
+	maps.Copy(found, rest)
+	return found, err
+}
+
+// startsAt asks the source for the offsets of a time, or of its start or end.
+func (c *Connector) startsAt(ctx context.Context, sources map[route.Partition]int32, at int64) (map[route.Partition]wire.ListedOffset, error) {
+	if len(sources) == 0 {
+		return map[route.Partition]wire.ListedOffset{}, nil
 	}
 	found, err := c.source.ListOffsets(ctx, sources, at, c.cfg.Isolation == ReadCommitted)
 	if err != nil {
@@ -112,21 +132,15 @@ func (c *Connector) begins(ctx context.Context, t *pair, r offsets.Route, source
 	if at < 0 {
 		return found, nil
 	}
-	later := map[route.Partition]int32{} // nothing is as new as the time asked for: begin at the end
+	none := map[route.Partition]int32{} // nothing is as new as the time asked for: begin at the end
 	for p, o := range found {
 		if o.Err == nil && o.Offset < 0 {
-			later[p] = sources[p]
+			none[p] = sources[p]
 		}
 	}
-	if len(later) == 0 {
-		return found, nil
-	}
-	ends, err := c.source.ListOffsets(ctx, later, wire.AtEnd, c.cfg.Isolation == ReadCommitted)
-	if err != nil {
-		return nil, fmt.Errorf("source: %w", err)
-	}
+	ends, err := c.startsAt(ctx, none, wire.AtEnd)
 	maps.Copy(found, ends)
-	return found, nil
+	return found, err
 }
 
 // sameClusters refuses positions that were taken between other clusters: an address that leads elsewhere would be mirrored from the wrong

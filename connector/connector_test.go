@@ -13,6 +13,7 @@ import (
 	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
@@ -21,14 +22,20 @@ import (
 // start runs a connector that copies each topic T to T-copy until stop is called; stop waits for its end.
 func start(t *testing.T, src, dst []string, state string, change func(*connector.Config)) (c *connector.Connector, stop func()) {
 	t.Helper()
+	store, err := bolt.Open(state)
+	require.NoError(t, err)
+	return startOn(t, src, dst, store, change)
+}
+
+// startOn is start on a store, which stop closes.
+func startOn(t *testing.T, src, dst []string, store offsets.Store, change func(*connector.Config)) (c *connector.Connector, stop func()) {
+	t.Helper()
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}})
 	cfg := connector.DefaultConfig()
 	cfg.CommitInterval = 200 * time.Millisecond
 	if change != nil {
 		change(&cfg)
 	}
-	store, err := bolt.Open(state)
-	require.NoError(t, err)
 	hc := handler.DefaultConfig()
 	hc.Rename = "{topic}-copy"
 	h, err := handler.New(hc, "src", "dst")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/causeway-mirror/causeway/route"
@@ -52,7 +53,7 @@ type Checkpoint struct {
 
 // stored is the JSON form; docs/formats.md draws it. Pointers tell a missing field from a zero.
 type stored struct {
-	V             *format        `json:"v"`
+	V             *int           `json:"v"`
 	Topic         *string        `json:"topic"`
 	Partition     *int32         `json:"partition"`
 	SourceOffset  *route.Offset  `json:"source_offset"`
@@ -72,7 +73,7 @@ type stored struct {
 
 // MarshalJSON writes the versioned form.
 func (c Checkpoint) MarshalJSON() ([]byte, error) {
-	version, acked := format(Version), c.AckedAt.UTC()
+	version, acked := Version, c.AckedAt.UTC()
 	return json.Marshal(stored{
 		V: &version, Topic: &c.Partition.Topic, Partition: &c.Partition.Partition,
 		SourceOffset: &c.SourceOffset, TargetOffset: &c.TargetOffset, Sequence: &c.Sequence,
@@ -86,7 +87,7 @@ func (c Checkpoint) MarshalJSON() ([]byte, error) {
 // because each of them read as zero would mean "copy everything again".
 func (c *Checkpoint) UnmarshalJSON(text []byte) error {
 	var s stored
-	if err := decodeStrict(text, &s); err != nil {
+	if err := decodeStrict(text, &s, Version); err != nil {
 		return fmt.Errorf("decode checkpoint: %w", err)
 	}
 	read := Checkpoint{
@@ -137,8 +138,9 @@ func (c Checkpoint) Equal(d Checkpoint) bool {
 	return c == d
 }
 
-// decodeStrict decodes one JSON object whose `v` is Version and whose keys are exactly the fields of into, a pointer to a struct of pointers.
-func decodeStrict(text []byte, into any) error {
+// decodeStrict decodes one JSON object whose `v` is one of the known versions and whose keys are exactly the fields of into, a pointer to a
+// struct of pointers.
+func decodeStrict(text []byte, into any, known ...int) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
@@ -147,38 +149,22 @@ func decodeStrict(text []byte, into any) error {
 			err = errors.New("text after the end")
 		}
 	}
-	if err = cmp.Or(err, missing(into)); err != nil {
-		return cmp.Or(checkVersion(text), err) // another version explains every other fault
-	}
-	return nil
+	err = cmp.Or(err, missing(into))
+	return cmp.Or(checkVersion(text, known), err) // another version explains every other fault
 }
 
-func checkVersion(text []byte) error {
+func checkVersion(text []byte, known []int) error {
 	var version struct {
-		V *format `json:"v"`
+		V *int `json:"v"`
 	}
-	if err := json.Unmarshal(text, &version); err != nil {
+	switch err := json.Unmarshal(text, &version); {
+	case err != nil:
 		return err
-	}
-	if version.V == nil {
+	case version.V == nil:
 		return errors.New("no version field v")
+	case !slices.Contains(known, *version.V):
+		return &VersionError{Got: *version.V, Known: slices.Max(known)}
 	}
-	return nil
-}
-
-// format is the version field: it can be read only if it is Version.
-type format int
-
-// UnmarshalJSON refuses every other version.
-func (f *format) UnmarshalJSON(text []byte) error {
-	var n int
-	if err := json.Unmarshal(text, &n); err != nil {
-		return err
-	}
-	if n != Version {
-		return &VersionError{Got: n}
-	}
-	*f = format(n)
 	return nil
 }
 

@@ -133,10 +133,10 @@ func FuzzCheckpoint(f *testing.F) {
 
 func TestRouteText(t *testing.T) {
 	t.Parallel()
-	r := Route{SourceCluster: "a", TargetCluster: "b", ProducerID: math.MaxInt64, Discovered: true, FirstTopics: []string{"x"}, Version: 4}
+	r := Route{SourceCluster: "a", TargetCluster: "b", ProducerID: math.MaxInt64, Discovered: true, FirstTopics: map[string]int32{"x": 3}, Version: 4}
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"v":1,"source_cluster":"a","target_cluster":"b","producer_id":9223372036854775807,"discovered":true,"first_topics":["x"],"version":4}`, string(text))
+	require.JSONEq(t, `{"v":2,"source_cluster":"a","target_cluster":"b","producer_id":9223372036854775807,"discovered":true,"first_topics":{"x":3},"version":4}`, string(text))
 	var got Route
 	require.NoError(t, json.Unmarshal(text, &got))
 	require.Equal(t, r, got)
@@ -147,6 +147,28 @@ func TestRouteText(t *testing.T) {
 	require.Equal(t, NoRoute(), got)
 	require.Error(t, json.Unmarshal([]byte(strings.Replace(string(text), `"producer_id":-1,`, ``, 1)), &got))
 	require.Error(t, json.Unmarshal([]byte(strings.Replace(string(text), `-1`, `-2`, 1)), &got))
+}
+
+func TestRouteOfVersion1HasNoNumbers(t *testing.T) {
+	t.Parallel()
+	const old = `{"v":1,"source_cluster":"a","target_cluster":"b","producer_id":5,"discovered":true,"first_topics":["x"],"version":4}`
+	var got Route
+	require.NoError(t, json.Unmarshal([]byte(old), &got))
+	require.Equal(t, map[string]int32{"x": 0}, got.FirstTopics)
+	require.False(t, got.Found(route.Partition{Topic: "x"}))
+	var version *VersionError
+	require.ErrorAs(t, json.Unmarshal([]byte(strings.Replace(old, `"v":1`, `"v":3`, 1)), &got), &version)
+	require.ErrorContains(t, version, "format version is 3, this program knows 2 only")
+}
+
+func TestFoundIsOfTheFirstDiscovery(t *testing.T) {
+	t.Parallel()
+	r := NoRoute()
+	require.True(t, r.Found(route.Partition{Topic: "x", Partition: 9}), "not discovered yet")
+	r.Discovered, r.FirstTopics = true, map[string]int32{"x": 2}
+	require.True(t, r.Found(route.Partition{Topic: "x", Partition: 1}))
+	require.False(t, r.Found(route.Partition{Topic: "x", Partition: 2}))
+	require.False(t, r.Found(route.Partition{Topic: "y"}))
 }
 
 func TestErrors(t *testing.T) {

@@ -87,11 +87,11 @@ func (e *StorageError) Error() string { return fmt.Sprintf("%s in %s: %v", e.Op,
 func (e *StorageError) Unwrap() error { return e.Err }
 
 // VersionError says that something was stored by a version of Causeway whose format this one does not know.
-type VersionError struct{ Got int }
+type VersionError struct{ Got, Known int }
 
 // Error names both versions.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("format version is %d, this program knows %d only", e.Got, Version)
+	return fmt.Sprintf("format version is %d, this program knows %d only", e.Got, e.Known)
 }
 
 // Advance says what to store when next is saved over old (nil: nothing stored), or why it is refused. Within one producer id and epoch the

@@ -100,7 +100,7 @@ func (d *discovery) round(ctx context.Context) error {
 		}
 	}
 	found, excluded := d.sift(topics)
-	if err = d.remember(ctx, found); err != nil {
+	if err = d.remember(ctx, topics, found); err != nil {
 		return fmt.Errorf("store first discovery: %w", err)
 	}
 	d.adopt(topics, found, excluded)
@@ -139,15 +139,19 @@ func (d *discovery) sift(topics map[string]cluster.Topic) (found []string, exclu
 	return found, excluded
 }
 
-// remember stores the topics of the route's first discovery before any of them is mirrored: `start` applies to them alone, and a restart must
-// not take a topic found later for one of them. The mirror writes the same record, so a conflict is tried again.
-func (d *discovery) remember(ctx context.Context, found []string) error {
+// remember stores the topics of the route's first discovery, with their numbers of partitions, before any of them is mirrored: `start` applies
+// to them alone, and a restart must not take one found later for one of them. The mirror writes the same record, so a conflict is tried again.
+func (d *discovery) remember(ctx context.Context, topics map[string]cluster.Topic, found []string) error {
+	first := make(map[string]int32, len(found))
+	for _, name := range found {
+		first[name] = topics[name].Partitions
+	}
 	for {
 		r, err := d.store.Route(ctx)
 		if err != nil || r.Discovered {
 			return err
 		}
-		r.Discovered, r.FirstTopics = true, found
+		r.Discovered, r.FirstTopics = true, first
 		if err = d.store.SaveRoute(ctx, r); !errors.Is(err, offsets.ErrConflict) {
 			return err
 		}

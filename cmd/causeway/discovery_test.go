@@ -169,7 +169,7 @@ func TestFirstTopicsAreStoredOnce(t *testing.T) {
 	r, err := d.store.Route(t.Context())
 	require.NoError(t, err)
 	require.True(t, r.Discovered)
-	require.Equal(t, []string{"orders"}, r.FirstTopics)
+	require.Equal(t, map[string]int32{"orders": 1}, r.FirstTopics)
 }
 
 // busyStore refuses the first write of a route, as when the mirror has just written its producer id.
@@ -194,7 +194,7 @@ func TestFirstTopicsSurviveAConflict(t *testing.T) {
 	require.NoError(t, d.round(t.Context()))
 	r, err := d.store.Route(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"orders"}, r.FirstTopics)
+	require.Equal(t, map[string]int32{"orders": 1}, r.FirstTopics)
 }
 
 func TestDiscoveryRetriesAndNamesTheTrouble(t *testing.T) {

@@ -106,7 +106,7 @@ func createLayout(tx *bbolt.Tx) error {
 	case err != nil:
 		return err
 	case version != layoutVersion:
-		return fmt.Errorf("layout: %w", &offsets.VersionError{Got: version})
+		return fmt.Errorf("layout: %w", &offsets.VersionError{Got: version, Known: layoutVersion})
 	}
 	for _, name := range [][]byte{routeBucket(), checkpointsBucket(), eventsBucket()} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {

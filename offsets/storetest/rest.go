@@ -60,7 +60,7 @@ func testDurable(t *testing.T, open Open) {
 	for _, c := range want {
 		require.NoError(t, s.Begin(t.Context(), nil, c))
 	}
-	require.NoError(t, s.SaveRoute(t.Context(), offsets.Route{SourceCluster: "x", ProducerID: 5, Discovered: true, FirstTopics: []string{"a", "b"}}))
+	require.NoError(t, s.SaveRoute(t.Context(), offsets.Route{SourceCluster: "x", ProducerID: 5, Discovered: true, FirstTopics: map[string]int32{"a": 13, "b": 2}}))
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "closing again is allowed")
 
@@ -80,7 +80,7 @@ func testDurable(t *testing.T, open Open) {
 	}
 	r, err := s.Route(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, offsets.Route{SourceCluster: "x", ProducerID: 5, Discovered: true, FirstTopics: []string{"a", "b"}, Version: 1}, r)
+	require.Equal(t, offsets.Route{SourceCluster: "x", ProducerID: 5, Discovered: true, FirstTopics: map[string]int32{"a": 13, "b": 2}, Version: 1}, r)
 }
 
 func testRoute(t *testing.T, open Open) {
@@ -98,7 +98,7 @@ func testRoute(t *testing.T, open Open) {
 	require.NoError(t, err)
 	require.Equal(t, int64(77), now.ProducerID)
 	require.Equal(t, int64(1), now.Version)
-	now.Discovered, now.FirstTopics = true, []string{"a"}
+	now.Discovered, now.FirstTopics = true, map[string]int32{"a": 1}
 	require.NoError(t, s.SaveRoute(t.Context(), now))
 	now.TargetCluster = "y"
 	require.ErrorIs(t, s.SaveRoute(t.Context(), now), offsets.ErrConflict, "the version has moved on")
