@@ -2,6 +2,8 @@ package batch
 
 import (
 	"encoding/binary"
+	"hash"
+	"hash/fnv"
 	"math"
 	"unsafe"
 
@@ -19,6 +21,31 @@ type Record struct {
 	Key       []byte       // Key is nil when null.
 	Value     []byte       // Value is nil when null.
 	Headers   []Header     // Headers in their order; keys may repeat.
+}
+
+// Digest is a number for the record's key, value and headers by which two records are told apart. It is never 0.
+func (r *Record) Digest() uint64 {
+	h := fnv.New64a()
+	for _, field := range [][]byte{r.Key, r.Value} {
+		writeSized(h, field)
+	}
+	for i := range r.Headers {
+		writeSized(h, []byte(r.Headers[i].Key))
+		writeSized(h, r.Headers[i].Value)
+	}
+	return h.Sum64() | 1
+}
+
+// writeSized puts the length before the field, -1 for null, so that no two records are the same row of bytes.
+func writeSized(h hash.Hash, field []byte) {
+	size := int64(len(field))
+	if field == nil {
+		size = -1
+	}
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(size))
+	_, _ = h.Write(b[:])
+	_, _ = h.Write(field)
 }
 
 // Header is one of a record's headers. Key points into the same memory as the record and lives as long (strings.Clone keeps it).

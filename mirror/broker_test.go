@@ -287,8 +287,8 @@ func (c *cluster) ask(r *replica, q offsets.Inquiry) (offsets.Hint, *route.Fault
 		if h.Forgotten {
 			h.Known, h.Epoch, h.Last = true, s.epoch, s.last()
 		}
-		if h.First = -1; h.Epoch == s.epoch && h.Last == s.last() {
-			h.First = s.seq
+		if h.First, h.LastRecord = -1, (offsets.Mark{}); h.Epoch == s.epoch && h.Last == s.last() {
+			h.First, h.LastRecord = s.seq, markOf(s.numbers[len(s.numbers)-1])
 		}
 	}
 	return h, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -75,6 +76,12 @@ func recode(b batch.Batch, codec batch.Codec, base route.Offset) batch.Batch {
 	}
 	binary.BigEndian.PutUint64(pieces[0].Batch, uint64(base))
 	return pieces[0].Batch
+}
+
+// markOf is what the log shows of the record with a number, if it was made without pad.
+func markOf(number int) offsets.Mark {
+	r := batch.Record{Value: []byte(strconv.Itoa(number) + " ")}
+	return offsets.Mark{Digest: r.Digest(), Timestamp: 1000}
 }
 
 // numbersOf decodes what a batch holds.

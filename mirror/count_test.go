@@ -13,36 +13,85 @@ import (
 // Counting four records in what is left would take two new ones for stored ones, and lose them.
 func TestRecordsAfterCompactedOnesAreNotTakenForStored(t *testing.T) {
 	t.Parallel()
-	at := firstAt(100)
-	at.Sequence, at.Opened, at.TargetOffset = 100, true, 100
-	left := made{base: 100, numbers: []int{100, 103}, deltas: []int{0, 3}}
-	fresh := made{base: 104, numbers: []int{104, 105}}
+	keep := Plan{KeepAppendTime: true}
 	for name, row := range map[string]struct {
-		stamp   int64
+		hint    offsets.Hint // what the log shows
+		noRead  bool
 		plan    Plan
 		recount bool
 	}{
-		"the target's last batch is another one":        {stamp: 1003, plan: Plan{KeepAppendTime: true}, recount: true},
-		"the target's last batch is the one counted to": {stamp: 2000, plan: Plan{KeepAppendTime: true}},
-		"the target's last batch was merged of several": {stamp: 2001, plan: Plan{KeepAppendTime: true}},
-		"the target stamps append times":                {stamp: 9000},
+		"the target's last record is another one":        {hint: shows(103, 103), plan: keep, recount: true},
+		"the target's last record is the one counted to": {hint: shows(103, 105), plan: keep},
+		"it has another timestamp":                       {hint: marked(shows(103, 105), 999), plan: keep, recount: true},
+		"the target stamps append times":                 {hint: marked(shows(103, 105), 999)},
+		"and the record is another one":                  {hint: marked(shows(103, 103), 999), recount: true},
+		"a cleaner took it, the batch is older":          {hint: stamped(shows(103, 0), 999), plan: keep, recount: true},
+		"a cleaner took it, the batch is not older":      {hint: stamped(shows(103, 0), 1000), plan: keep},
+		"it may not be read, the batch is older":         {hint: stamped(stands(103), 999), noRead: true, plan: keep, recount: true},
+		"it may not be read, the batch is not older":     {hint: stamped(stands(103), 1000), noRead: true, plan: keep},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			at := firstAt(100)
+			at.Sequence, at.Opened, at.TargetOffset = 100, true, 100
 			r := newRig(t, at, 1, row.plan)
-			h := stands(103)
-			h.Timestamp = row.stamp
-			r.hint(h)
-			r.feed(108, left, fresh, made{base: 106, numbers: []int{106, 107}})
+			left := []made{
+				{base: 100, numbers: []int{100, 103}, deltas: []int{0, 3}}, {base: 104, numbers: []int{104, 105}}, {base: 106, numbers: []int{106, 107}},
+			}
+			r.hint(stamped(stands(103), row.hint.Timestamp))
+			r.feed(108, left...)
+			if row.noRead {
+				_, _ = r.lane.Inquiry()
+				r.lane.Hint(offsets.Hint{}, fault(route.Refused, "TOPIC_AUTHORIZATION_FAILED"))
+			}
+			r.hint(row.hint)
 			_, recount := r.lane.Stale()
 			require.Equal(t, row.recount, recount)
 			if row.recount {
 				require.Zero(t, r.lane.Next(), "something is sent although nothing can be counted")
 				r.lane.Retry()
 				require.Zero(t, r.lane.Next(), "a retry can't count either")
+				return
 			}
+			r.take(true, 104, 106, 107)
+			r.ok(true, 200)
 		})
 	}
+}
+
+// A transaction's marker takes an offset and no sequence. An owner that died had cut the records behind it otherwise than the next one does: the
+// target stands inside one of its batches. That is no reason to begin a new epoch, by which every other owner is thrown out.
+func TestBoundaryInsideABatchBehindAMarkerIsNoReasonForANewEpoch(t *testing.T) {
+	t.Parallel()
+	at := firstAt(100)
+	at.Sequence, at.Opened, at.TargetOffset = 50, true, 100
+	r := newRig(t, at, 1, Plan{KeepAppendTime: true})
+	r.hint(stamped(stands(52), 1000))
+	r.feed(106, made{base: 100, numbers: []int{100, 101}}, made{base: 103, numbers: []int{103, 104, 105}}) // 102 is the marker
+	q, _ := r.lane.Inquiry()
+	require.Equal(t, offsets.AskLog, q.Question, "counted without a look at the target")
+	r.lane.Hint(shows(52, 103), nil)
+	r.take(true, 53, 104, 105)
+	r.ok(true, 200)
+	require.Equal(t, route.Offset(106), r.commit().SourceOffset)
+}
+
+func TestLastRecordThatIsNotReplicatedYetIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	at := firstAt(100)
+	at.Sequence, at.Opened, at.TargetOffset = 50, true, 100
+	r := newRig(t, at, 1, Plan{KeepAppendTime: true})
+	r.hint(stamped(stands(51), 1))
+	r.feed(105, made{base: 100, numbers: []int{100}}, made{base: 103, numbers: []int{103, 104}})
+	short := shows(51, 0)
+	short.First = -1
+	for range mostReads - 1 {
+		r.hint(short)
+		require.LessOrEqual(t, r.lane.Next(), 0, "went on although the target does not show what it has")
+	}
+	r.hint(shows(51, 103))
+	r.take(true, 52, 104)
+	r.ok(true, 200)
 }
 
 func TestCountIsBelievedWhereEachOffsetIsARecord(t *testing.T) {

@@ -39,6 +39,14 @@ type outlet struct {
 	takeover
 }
 
+// tail is what is known of the target's last batch of ours.
+type tail struct {
+	stamp int64        // its timestamp in ms; -1 = not known
+	mark  offsets.Mark // its last record; the zero Mark = not known
+	read  bool         // the log was read, so that more can't be known now
+	lost  bool         // the log was read and does not show it, because it is not replicated yet or deleted already
+}
+
 // takeover is the state of the procedure that finds out what the target holds.
 type takeover struct {
 	phase     phase
@@ -59,7 +67,7 @@ type takeover struct {
 	failedAt  time.Time // when the first of them came
 	fault     *route.Fault
 	since     time.Time // when the phase began
-	stamp     int64     // timestamp of the target's last batch of ours, in ms; -1 = not known
+	tail      tail      // the target's last batch of ours
 	recount   bool      // what is stored beyond the checkpoint can't be counted at the source any more
 }
 

@@ -125,6 +125,27 @@ func stands(last int32) offsets.Hint {
 	return offsets.Hint{Known: true, Last: last, First: -1, Timestamp: -1, End: 1000}
 }
 
+// shows is what a target's log says whose last batch of ours begins at sequence `last` and holds the record with a number; 0 = a cleaner took it.
+func shows(last int32, number int) offsets.Hint {
+	h := stands(last)
+	h.Read, h.First, h.Timestamp = true, last, 1000
+	if number > 0 {
+		h.LastRecord = markOf(number)
+	}
+	return h
+}
+
+// marked gives the last record another timestamp.
+func marked(h offsets.Hint, timestamp int64) offsets.Hint {
+	h.LastRecord.Timestamp = timestamp
+	return h
+}
+
+func stamped(h offsets.Hint, timestamp int64) offsets.Hint {
+	h.Timestamp = timestamp
+	return h
+}
+
 // take takes one batch and says what it holds.
 func (r *rig) take(all bool, seq int32, numbers ...int) batch.Batch {
 	r.t.Helper()

@@ -168,7 +168,8 @@ func (l *Lane) standsLocked(h offsets.Hint) {
 	if next != o.walkTo {
 		o.walkTo, o.repeated = next, false
 	}
-	o.bounds, o.stamp = -1, h.Timestamp
+	o.bounds = -1
+	o.tail = tail{stamp: h.Timestamp, mark: h.LastRecord, read: h.Read, lost: h.Read && h.First < 0}
 	if h.Forgotten {
 		o.repeated = true
 	} else if h.Read {
@@ -193,11 +194,8 @@ func (l *Lane) provenLocked(h offsets.Hint) bool {
 	switch {
 	case h.Read && h.First >= 0:
 		return true
-	case h.Read:
-		o.failures++
-		l.pos.lastError = "what the target has of ours is not replicated yet"
-		o.askLog = true
-		l.retryLocked(0, 20*time.Millisecond)
+	case h.Read && o.failures < mostReads:
+		l.readAgainLocked()
 		return false
 	case !o.noLog:
 		o.askLog = true
@@ -208,6 +206,18 @@ func (l *Lane) provenLocked(h offsets.Hint) bool {
 		l.certifyLocked(o.queue.head) // the first batch again: a repeat, or the opener that it must be
 		return false
 	}
+}
+
+// mostReads bounds how often the log is read in the hope that it shows what the broker says it has appended: it may have been deleted since.
+const mostReads = 20
+
+// readAgainLocked waits for what the target has appended of ours to be replicated, and so readable.
+func (l *Lane) readAgainLocked() {
+	o := &l.out
+	o.failures++
+	l.pos.lastError = "what the target has of ours is not replicated yet"
+	o.askLog = true
+	l.retryLocked(0, 20*time.Millisecond)
 }
 
 func (l *Lane) certifyLocked(i uint64) {
@@ -233,16 +243,15 @@ func (l *Lane) walkLocked() {
 		}
 		last, found = i, true
 	}
+	if (i < q.tail || found && o.ready == o.walkTo) && !l.countedLocked(last, i, found) {
+		return
+	}
 	switch {
-	case i < q.tail && !l.countedLocked(last, i, found):
-		l.recountLocked()
 	case i < q.tail:
 		if stored := offsets.Ahead(q.at(i).seq, o.walkTo); stored > 0 && !l.cutLocked(i, i, o.walkTo, q.at(i).end()) {
 			return
 		}
 		l.certifyLocked(i)
-	case found && o.ready == o.walkTo && !l.countedLocked(last, i, true):
-		l.recountLocked()
 	case found && o.ready == o.walkTo && (!o.repeated || q.at(last).seq == o.bounds):
 		l.certifyLocked(last)
 	case found && o.ready == o.walkTo && o.bounds >= 0:

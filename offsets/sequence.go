@@ -37,6 +37,12 @@ type Inquiry struct {
 	From          route.Offset // target offset to read from, for AskLog
 }
 
+// Mark tells one record from others without its content.
+type Mark struct {
+	Digest    uint64 // of key, value and headers; never 0, which is no mark
+	Timestamp int64  // in ms, as the log shows it
+}
+
 // Hint is an answer to an Inquiry. It is a hint and no more: what a replica says of its own log, replicated or not, may be gone or
 // overtaken a moment later. Only an acknowledgement with acks=all proves anything.
 type Hint struct {
@@ -49,6 +55,9 @@ type Hint struct {
 	Forgotten bool
 	// First is the base sequence of the batch that ends at Last; -1 unless the log was read and shows it.
 	First int32
+	// LastRecord is the record at Last, so that it can be compared with the one that was counted to; the zero Mark unless First is known and
+	// the record can be read.
+	LastRecord Mark
 
 	Start, End route.Offset // of the target's log up to its high watermark; NoOffset when not asked
 	Read       bool         // the log itself was read (AskLog) from ReadFrom to End

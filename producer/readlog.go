@@ -58,6 +58,7 @@ type logReader struct {
 	pool   *slab.Pool
 	hint   *offsets.Hint
 	q      inquiry
+	reader batch.Reader
 }
 
 // read notes what one fetch from `at` shows and returns the position after it.
@@ -91,6 +92,8 @@ func (r *logReader) read(ctx context.Context, at route.Offset) (route.Offset, er
 }
 
 func (r *logReader) scan(records []byte, at route.Offset) (route.Offset, error) {
+	var ours batch.Batch
+	defer func() { r.mark(ours) }()
 	for {
 		b, rest, err := batch.Next(records)
 		if errors.Is(err, io.EOF) || errors.Is(err, batch.ErrTruncated) {
@@ -101,7 +104,29 @@ func (r *logReader) scan(records []byte, at route.Offset) (route.Offset, error) 
 		}
 		records, at = rest, b.NextOffset()
 		if b.Magic() >= 2 && !b.Control() && b.ProducerID() == r.q.ProducerID && b.ProducerEpoch() >= r.q.ProducerEpoch {
+			ours = b
 			r.found(b)
+		}
+	}
+}
+
+// mark notes the last record of the last batch of ours that one fetch shows. A record that a cleaner took away, or that can't be decoded,
+// leaves no mark.
+func (r *logReader) mark(ours batch.Batch) {
+	if ours == nil {
+		return
+	}
+	r.hint.LastRecord = offsets.Mark{}
+	if r.hint.First < 0 || r.reader.Reset(ours) != nil {
+		return
+	}
+	for {
+		rec, err := r.reader.Next()
+		if err != nil {
+			return
+		}
+		if rec.Offset == ours.NextOffset()-1 {
+			r.hint.LastRecord = offsets.Mark{Digest: rec.Digest(), Timestamp: rec.Timestamp}
 		}
 	}
 }
