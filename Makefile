@@ -40,7 +40,7 @@ test-short: ## run the quick tests: no real brokers, little randomness
 test-long: kafka-if-possible ## run all tests at full length
 	CAUSEWAY_LONG=1 $(GO) test -shuffle=on -count=1 -timeout 2h -p 1 $(PKG)
 
-kafka: ## fetch the Kafka jars that tests run, from Maven Central (CAUSEWAY_KAFKA_HOME, default in the user's cache)
+kafka: ## fetch the Kafka and Helix jars that tests run, from Maven Central (CAUSEWAY_KAFKA_HOME, default in the user's cache)
 	$(GO) run ./test/cmd/kafkalibs
 
 # Says loudly, once, what will be missing.

@@ -18,7 +18,7 @@ var log4j []byte
 // javaArgs is the command line of a server of a Kafka release whose logs go into dir. CAUSEWAY_KAFKA_LOG sets the log level,
 // by default WARN.
 func javaArgs(version, dir, heap, main string, args ...string) ([]string, error) {
-	program, err := java()
+	program, err := JDK("java")
 	if err != nil {
 		return nil, fmt.Errorf("find java: %w", err)
 	}

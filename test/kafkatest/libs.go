@@ -20,53 +20,62 @@ const (
 //go:embed pom.xml
 var pom []byte
 
-// Libs returns the folder with the jars of a Kafka release and fetches them from Maven Central if it is not there yet:
-// kafka-libs-VERSION below CAUSEWAY_KAFKA_HOME, or else below causeway in the user's cache folder. Several processes may call
-// it at once; one fetches, the others wait.
+// Libs returns the folder with the jars of a Kafka release and fetches them from Maven Central if it is not there yet (see Cached).
 func Libs(version string) (string, error) {
+	return Cached("kafka-libs-"+version, func(dir string) error { return FetchJars(dir, pom, "-Dkafka="+version) })
+}
+
+// Cached returns the folder NAME below CAUSEWAY_KAFKA_HOME, or else below causeway in the user's cache folder, which is kept from run to
+// run. If it is not there yet, fill makes it from nothing. Several processes may call it at once; one fills, the others wait. The folder
+// appears under its name only when it is complete, so that a broken download is never used.
+func Cached(name string, fill func(dir string) error) (string, error) {
 	home, err := libsHome()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(home, "kafka-libs-"+version)
+	dir := filepath.Join(home, name)
 	if exists(dir) {
 		return dir, nil
 	}
 	if err := os.MkdirAll(home, 0o750); err != nil {
-		return "", fmt.Errorf("create folder for kafka jars: %w", err)
+		return "", fmt.Errorf("create cache folder: %w", err)
 	}
 	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return "", fmt.Errorf("open lock of kafka jars: %w", err)
+		return "", fmt.Errorf("open lock of %s: %w", name, err)
 	}
 	defer lock.Close() // closing gives the lock up; nothing was written
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("lock kafka jars: %w", err)
+		return "", fmt.Errorf("lock %s: %w", name, err)
 	}
-	if exists(dir) { // another process fetched while this one waited
+	if exists(dir) { // another process filled it while this one waited
 		return dir, nil
 	}
-	return dir, fetch(version, dir)
-}
-
-// fetch fills dir through Maven. The folder appears under its name only when it is complete, so that a broken download is never used.
-func fetch(version, dir string) error {
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), "fetch-")
+	tmp, err := os.MkdirTemp(home, "fetch-")
 	if err != nil {
-		return fmt.Errorf("create folder for kafka jars: %w", err)
+		return "", fmt.Errorf("create folder for %s: %w", name, err)
 	}
 	defer os.RemoveAll(tmp) // best effort
-	file := filepath.Join(tmp, "pom.xml")
-	if err := os.WriteFile(file, pom, 0o600); err != nil {
+	made := filepath.Join(tmp, "made")
+	if err := fill(made); err != nil {
+		return "", err
+	}
+	if err := os.Rename(made, dir); err != nil {
+		return "", fmt.Errorf("move %s into place: %w", name, err)
+	}
+	return dir, nil
+}
+
+// FetchJars makes dir and puts there, through Maven, the jars that a project depends on: model is its POM, properties are arguments like
+// -Dname=value that it needs.
+func FetchJars(dir string, model []byte, properties ...string) error {
+	file := dir + ".pom.xml"
+	if err := os.WriteFile(file, model, 0o600); err != nil {
 		return fmt.Errorf("write pom: %w", err)
 	}
-	jars := filepath.Join(tmp, "jars")
-	cmd := exec.Command("mvn", "-q", "-B", "-f", file, "-Dkafka="+version, "dependency:copy-dependencies", "-DoutputDirectory="+jars) // fixed program; Maven has its own time-outs
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fetch kafka %s with maven: %w\n%s", version, err, out)
-	}
-	if err := os.Rename(jars, dir); err != nil {
-		return fmt.Errorf("move kafka jars into place: %w", err)
+	args := append([]string{"-q", "-B", "-f", file, "dependency:copy-dependencies", "-DoutputDirectory=" + dir}, properties...)
+	if out, err := exec.Command("mvn", args...).CombinedOutput(); err != nil { // Maven has its own time-outs
+		return fmt.Errorf("fetch jars with maven %v: %w\n%s", properties, err, out)
 	}
 	return nil
 }
@@ -82,30 +91,33 @@ func libsHome() (string, error) {
 	return filepath.Join(cache, "causeway"), nil
 }
 
-// java returns the path of the Java program: of JAVA_HOME if set, else of the search path.
-func java() (string, error) {
+// JDK returns the path of a program of the Java installation, such as java or javac: of JAVA_HOME if set, else of the search path.
+func JDK(program string) (string, error) {
 	if home := os.Getenv("JAVA_HOME"); home != "" {
-		if path := filepath.Join(home, "bin", "java"); exists(path) {
+		if path := filepath.Join(home, "bin", program); exists(path) {
 			return path, nil
 		}
 	}
-	return exec.LookPath("java")
+	return exec.LookPath(program)
 }
 
 // Missing says why real brokers of a release can't be run on this machine; nil if they can.
-func Missing(version string) error {
-	if _, err := java(); err != nil {
+func Missing(version string) error { return MissingJars("kafka-libs-" + version) }
+
+// MissingJars says why Java programs with the jars of that cached folder can't be run on this machine; nil if they can.
+func MissingJars(name string) error {
+	if _, err := JDK("java"); err != nil {
 		return errors.New("java is not installed")
 	}
 	home, err := libsHome()
 	if err != nil {
 		return err
 	}
-	if exists(filepath.Join(home, "kafka-libs-"+version)) {
+	if exists(filepath.Join(home, name)) {
 		return nil
 	}
 	if _, err := exec.LookPath("mvn"); err != nil {
-		return fmt.Errorf("the jars of kafka %s are not in %s and mvn, which fetches them, is not installed", version, home)
+		return fmt.Errorf("%s is not in %s and mvn, which fetches it, is not installed", name, home)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Command kafkalibs fetches the jars of the Kafka releases that tests run, and prints the folders they are in.
+// Command kafkalibs fetches the jars of the Kafka and Helix releases that tests run, and prints the folders they are in.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/causeway-mirror/causeway/test/helix/peers"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
@@ -17,8 +18,16 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	for _, version := range []string{kafkatest.Kafka3, kafkatest.Kafka4} {
-		dir, err := kafkatest.Libs(version)
+	for _, jars := range []struct {
+		libs    func(version string) (dir string, err error)
+		version string
+	}{
+		{kafkatest.Libs, kafkatest.Kafka3},
+		{kafkatest.Libs, kafkatest.Kafka4},
+		{peers.Libs, peers.Helix06},
+		{peers.Libs, peers.Helix14},
+	} {
+		dir, err := jars.libs(jars.version)
 		if err != nil {
 			return err
 		}
