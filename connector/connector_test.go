@@ -42,8 +42,10 @@ func startOn(t *testing.T, src, dst []string, store offsets.Store, change func(*
 	require.NoError(t, err)
 	reg := prometheus.NewRegistry()
 	r := route.Route{Source: "src", Target: "dst", ID: "1"}
+	happened := events.NewLog(r, "w1", 100, log, reg)
+	happened.Keep(store, offsets.MaxEvents)
 	c, err = connector.New(cfg, connector.Deps{
-		Log: log, Registerer: reg, Route: r, Worker: "w1", Store: store, Events: events.NewLog(r, "w1", 100, log, reg), Handler: h,
+		Log: log, Registerer: reg, Route: r, Worker: "w1", Store: store, Events: happened, Handler: h,
 		Source: cluster.Config{Name: "src", Bootstrap: src}, Target: cluster.Config{Name: "dst", Bootstrap: dst},
 	})
 	require.NoError(t, err)

@@ -2,6 +2,9 @@ package events
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,7 +84,13 @@ func (e Event) Because(reason string) Event {
 	return e
 }
 
-// Log keeps the newest events in memory.
+// Store keeps events beyond the process; every offsets.Store is one.
+type Store interface {
+	// SaveEvent appends an event, one JSON object. It is durable on return.
+	SaveEvent(ctx context.Context, event []byte) error
+}
+
+// Log keeps the newest events in memory, and in a store the errors among them.
 type Log struct {
 	route  string
 	worker string
@@ -89,10 +98,15 @@ type Log struct {
 	log    hclog.Logger
 	total  *prometheus.CounterVec
 
-	mu     sync.Mutex
-	events []Event
-	nextID int64
-	fresh  chan struct{} // closed and replaced at each event
+	mu       sync.Mutex
+	events   []Event
+	nextID   int64
+	fresh    chan struct{} // closed and replaced at each event
+	store    Store         // nil: nothing is kept beyond the process
+	most     int           // that the store keeps
+	unstored []Event       // errors, at most `most`
+
+	storing sync.Mutex // one Flush at a time; taken before mu
 }
 
 // NewLog returns a log that keeps the newest `keep` events of a route as seen by one worker.
@@ -114,6 +128,36 @@ func (l *Log) After(id int64) {
 	l.nextID = max(l.nextID, id+1)
 }
 
+// Keep lets Flush store errors from now on. Of those that wait for it the newest `most` are enough: the store keeps no more.
+func (l *Log) Keep(store Store, most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.store, l.most = store, most
+}
+
+// Flush stores the errors that were emitted before the call and are not stored yet, oldest first. Who commits a position calls it first, so
+// that what excuses an offset is never lost when the offset is not. What an error leaves unstored is tried again by the next Flush.
+func (l *Log) Flush(ctx context.Context) error {
+	l.storing.Lock()
+	defer l.storing.Unlock()
+	l.mu.Lock()
+	waiting := slices.Clone(l.unstored)
+	l.mu.Unlock()
+	for i := range waiting {
+		text, err := json.Marshal(&waiting[i])
+		if err == nil {
+			err = l.store.SaveEvent(ctx, text)
+		}
+		if err != nil {
+			return fmt.Errorf("store event %d: %w", waiting[i].ID, err)
+		}
+		l.mu.Lock()
+		l.unstored = slices.DeleteFunc(l.unstored, func(e Event) bool { return e.ID <= waiting[i].ID })
+		l.mu.Unlock()
+	}
+	return nil
+}
+
 // Emit numbers, stamps, counts, logs and keeps an event, and returns it as kept.
 func (l *Log) Emit(e Event) Event {
 	l.mu.Lock()
@@ -122,6 +166,10 @@ func (l *Log) Emit(e Event) Event {
 	l.events = append(l.events, e)
 	if len(l.events) > l.keep {
 		l.events = append(l.events[:0:0], l.events[len(l.events)-l.keep:]...)
+	}
+	if l.store != nil && e.Severity == Error {
+		l.unstored = append(l.unstored, e)
+		l.unstored = l.unstored[max(0, len(l.unstored)-l.most):]
 	}
 	close(l.fresh)
 	l.fresh = make(chan struct{})

@@ -266,7 +266,10 @@ func (s *Stream) commit(ctx context.Context) error {
 	if len(checkpoints) == 0 {
 		return nil
 	}
-	err := s.deps.Saver.Save(ctx, checkpoints)
+	err := s.deps.Events.Flush(ctx) // what excuses an offset is stored before it
+	if err == nil {
+		err = s.deps.Saver.Save(ctx, checkpoints)
+	}
 	var conflict *offsets.ConflictError
 	if errors.As(err, &conflict) {
 		// Another owner is further, or began a newer epoch. What we wanted to write is true and older: it does no harm that it is not written.

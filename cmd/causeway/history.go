@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 )
 
 // history is the event log of this process behind the errors of earlier ones, which the store has kept.
 type history struct {
-	log   *events.Log
-	store *bolt.Store
-	old   []events.Event // by id
+	log *events.Log
+	old []events.Event // by id
 }
 
 func newHistory(ctx context.Context, log *events.Log, store *bolt.Store) (*history, error) {
@@ -23,7 +23,7 @@ func newHistory(ctx context.Context, log *events.Log, store *bolt.Store) (*histo
 	if err != nil {
 		return nil, fmt.Errorf("load stored events: %w", err)
 	}
-	h := &history{log: log, store: store}
+	h := &history{log: log}
 	for _, text := range stored {
 		var e events.Event
 		if err = json.Unmarshal(text, &e); err != nil {
@@ -35,6 +35,7 @@ func newHistory(ctx context.Context, log *events.Log, store *bolt.Store) (*histo
 	if n := len(h.old); n > 0 {
 		log.After(h.old[n-1].ID)
 	}
+	log.Keep(store, offsets.MaxEvents)
 	return h, nil
 }
 
@@ -50,35 +51,23 @@ func (h *history) Since(id int64) ([]events.Event, <-chan struct{}) {
 	return append(found, fresh...), more
 }
 
-// keep stores errors as they come, until ctx ends, and then what is left. The first failure ends it: the store is then the mirror's trouble too.
+// keep stores errors as they come, until ctx ends, and then what is left: those that excuse no offset are followed by no commit, which would
+// store them too. The first failure ends it: the store is then the mirror's trouble as well.
 func (h *history) keep(ctx context.Context) error {
 	last := context.WithoutCancel(ctx)
-	ended := false
 	for id := int64(0); ; {
 		found, more := h.log.Since(id)
-		for i := range found {
-			id = found[i].ID
-			if found[i].Severity != events.Error {
-				continue
-			}
-			text, err := json.Marshal(found[i])
-			if err == nil {
-				err = h.store.SaveEvent(last, text)
-			}
-			if err != nil {
-				return fmt.Errorf("store event: %w", err)
-			}
+		if err := h.log.Flush(last); err != nil {
+			return err
 		}
-		switch {
-		case len(found) > 0:
+		if len(found) > 0 {
+			id = found[len(found)-1].ID
 			continue
-		case ended:
-			return nil
 		}
 		select {
 		case <-more:
 		case <-ctx.Done():
-			ended = true // one more look: both may have been ready
+			return h.log.Flush(last) // both may have been ready
 		}
 	}
 }
