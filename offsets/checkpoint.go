@@ -49,6 +49,10 @@ type Checkpoint struct {
 	Clean bool
 	// AckedAt is when the target last acknowledged anything of this id with acks=all. Zero when never.
 	AckedAt time.Time
+	// Foreign says that SourceOffset was written by another program than Causeway, as an operator or uReplicator do where the store lets them.
+	// Of what was known before, ProducerID, ProducerEpoch and the topic ids are left (-1 and zero if there was no checkpoint); the next write
+	// begins a newer epoch or another id. It is an answer of Load alone and never stored.
+	Foreign bool
 }
 
 // stored is the JSON form; docs/formats.md draws it. Pointers tell a missing field from a zero.
@@ -114,6 +118,9 @@ func (c Checkpoint) Validate() error {
 	}
 	if c.Partition.Topic == "" {
 		faults = append(faults, errors.New("checkpoint: topic is empty"))
+	}
+	if c.Foreign {
+		faults = append(faults, fmt.Errorf("checkpoint %s: a foreign one can't be stored", c.Partition))
 	}
 	least("partition", int64(c.Partition.Partition), 0)
 	least("source_offset", int64(c.SourceOffset), -1)

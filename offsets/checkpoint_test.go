@@ -171,6 +171,18 @@ func TestFoundIsOfTheFirstDiscovery(t *testing.T) {
 	require.False(t, r.Found(route.Partition{Topic: "y"}))
 }
 
+func TestForeignCheckpointIsBegunAnewOnly(t *testing.T) {
+	t.Parallel()
+	foreign := example()
+	foreign.Foreign = true
+	require.ErrorContains(t, foreign.Validate(), "a foreign one can't be stored")
+	_, err := Advance(&foreign, example())
+	require.ErrorContains(t, err, "source offset 1200 was stored by another program")
+	own := example()
+	require.ErrorIs(t, Replace(&foreign, &own, example()), ErrConflict)
+	require.NoError(t, Replace(&foreign, &foreign, example()))
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	conflict := &ConflictError{Refused: []Refused{{example(), "one"}, {example(), "two"}}}
@@ -178,5 +190,6 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, "save checkpoints: orders-3: one; orders-3: two", conflict.Error())
 	storage := &StorageError{Op: "save route", Path: "/x", Err: ErrCorrupt}
 	require.ErrorIs(t, storage, ErrCorrupt)
+	require.ErrorIs(t, ErrMissing, ErrCorrupt)
 	require.Equal(t, "save route in /x: stored state is corrupt", storage.Error())
 }

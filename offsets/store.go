@@ -30,6 +30,18 @@ type Store interface {
 	Close() error
 }
 
+// Beginner is a store that takes many beginnings in few round trips. Those whose Old is not what is stored are named by a *ConflictError,
+// and the others are stored all the same.
+type Beginner interface {
+	BeginAll(ctx context.Context, all []Beginning) error
+}
+
+// Beginning is what one [Store.Begin] is told.
+type Beginning struct {
+	Old  *Checkpoint // nil: nothing is stored yet
+	Next Checkpoint
+}
+
 // Lister is a store that can say which partitions it has checkpoints of, in order. Tools that show or export positions use it.
 type Lister interface {
 	Partitions(ctx context.Context) ([]route.Partition, error)
@@ -49,13 +61,20 @@ var ErrConflict = errors.New("stored state was changed by another writer")
 // ErrCorrupt says that what is stored can't be read and is not merely absent. It is never taken for "nothing stored".
 var ErrCorrupt = errors.New("stored state is corrupt")
 
-// Refused is one checkpoint that Save did not store.
+// ErrMissing says that a checkpoint which was stored once is gone. The partition must not begin anew as if it had never been copied.
+var ErrMissing = fmt.Errorf("%w: a checkpoint that was begun is missing", ErrCorrupt)
+
+// ErrUnavailable says that the store can't be reached at the moment. Nothing is wrong with what it holds; a write may have been stored or
+// not. The caller tries again later.
+var ErrUnavailable = errors.New("the store can't be reached")
+
+// Refused is one checkpoint that Save or BeginAll did not store.
 type Refused struct {
 	Checkpoint Checkpoint
 	Reason     string
 }
 
-// ConflictError names the checkpoints that Save refused. All others of the same call were stored. It matches ErrConflict.
+// ConflictError names the checkpoints that Save or BeginAll refused. All others of the same call were stored. It matches ErrConflict.
 type ConflictError struct {
 	Refused []Refused
 }
@@ -101,6 +120,8 @@ func Advance(old *Checkpoint, next Checkpoint) (Checkpoint, error) {
 	switch {
 	case old == nil:
 		return Checkpoint{}, errors.New("no checkpoint was begun")
+	case old.Foreign:
+		return Checkpoint{}, fmt.Errorf("source offset %d was stored by another program", old.SourceOffset)
 	case old.ProducerID != next.ProducerID || old.ProducerEpoch != next.ProducerEpoch:
 		return Checkpoint{}, fmt.Errorf("stored producer id %d epoch %d (writer %q), saved id %d epoch %d",
 			old.ProducerID, old.ProducerEpoch, old.Writer, next.ProducerID, next.ProducerEpoch)

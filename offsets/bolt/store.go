@@ -25,6 +25,7 @@ type Store struct {
 
 var (
 	_ offsets.Store       = (*Store)(nil)
+	_ offsets.Beginner    = (*Store)(nil)
 	_ offsets.Lister      = (*Store)(nil)
 	_ offsets.EventReader = (*Store)(nil)
 )
@@ -102,20 +103,54 @@ func (s *Store) Begin(ctx context.Context, old *offsets.Checkpoint, next offsets
 		return err
 	}
 	return s.update(ctx, "begin checkpoint", func(tx *bbolt.Tx) error {
-		now, err := readCheckpoint(tx, next.Partition)
-		if err != nil {
-			return err
-		}
-		if err := offsets.Replace(now, old, next); err != nil {
+		if err := begin(tx, old, next); err != nil {
 			return fmt.Errorf("begin %s: %w", next.Partition, err)
 		}
-		if now == nil {
-			if err := countOne(tx); err != nil {
+		return nil
+	})
+}
+
+// BeginAll does what Begin does for all that may begin, in one transaction.
+func (s *Store) BeginAll(ctx context.Context, all []offsets.Beginning) error {
+	var faults []error
+	for _, b := range all {
+		faults = append(faults, b.Next.Validate())
+	}
+	if err := errors.Join(faults...); err != nil || len(all) == 0 {
+		return err
+	}
+	var refused []offsets.Refused
+	err := s.update(ctx, "begin checkpoints", func(tx *bbolt.Tx) error {
+		for _, b := range all {
+			switch err := begin(tx, b.Old, b.Next); {
+			case errors.Is(err, offsets.ErrConflict):
+				refused = append(refused, offsets.Refused{Checkpoint: b.Next, Reason: err.Error()})
+			case err != nil:
 				return err
 			}
 		}
-		return writeJSON(tx, checkpointsBucket(), partitionKey(next.Partition), next)
+		return nil
 	})
+	if err == nil && len(refused) > 0 {
+		return &offsets.ConflictError{Refused: refused}
+	}
+	return err
+}
+
+func begin(tx *bbolt.Tx, old *offsets.Checkpoint, next offsets.Checkpoint) error {
+	now, err := readCheckpoint(tx, next.Partition)
+	if err != nil {
+		return err
+	}
+	if err := offsets.Replace(now, old, next); err != nil {
+		return err
+	}
+	if now == nil {
+		if err := countOne(tx); err != nil {
+			return err
+		}
+	}
+	return writeJSON(tx, checkpointsBucket(), partitionKey(next.Partition), next)
 }
 
 // Route reads the route's state.

@@ -15,6 +15,43 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
+func testBeginAll(t *testing.T, open Open) {
+	t.Helper()
+	s := opened(t, open)
+	beginner, ok := s.(offsets.Beginner)
+	if !ok {
+		t.Skip("the store begins one at a time")
+	}
+	require.NoError(t, beginner.BeginAll(t.Context(), nil))
+	there, late := Checkpoint("a", 0, 10), Checkpoint("a", 1, 10)
+	require.NoError(t, s.Begin(t.Context(), nil, there))
+	require.NoError(t, s.Begin(t.Context(), nil, late))
+
+	rival := withEpoch(late, 9)
+	all := []offsets.Beginning{{Next: Checkpoint("a", 7, 1)}, {Next: rival}, {Old: &there, Next: withEpoch(there, 4)}, {Next: Checkpoint("b", 0, 1)}}
+	for i := range 300 {
+		all = append(all, offsets.Beginning{Next: Checkpoint("c", int32(i), 5)})
+	}
+	for range 2 { // the second time they are one's own writes whose answers were lost
+		var conflict *offsets.ConflictError
+		require.ErrorAs(t, beginner.BeginAll(t.Context(), all), &conflict)
+		require.Len(t, conflict.Refused, 1)
+		require.Equal(t, rival, conflict.Refused[0].Checkpoint)
+		requireStored(t, s, late)
+		for _, b := range all {
+			if b.Next != rival {
+				requireStored(t, s, b.Next)
+			}
+		}
+	}
+	bad := Checkpoint("d", 1, 10)
+	bad.Sequence = -1
+	err := beginner.BeginAll(t.Context(), []offsets.Beginning{{Next: Checkpoint("d", 0, 1)}, {Next: bad}})
+	require.ErrorContains(t, err, "sequence is -1")
+	require.NotErrorIs(t, err, offsets.ErrConflict)
+	require.Nil(t, load(t, s, route.Partition{Topic: "d"}))
+}
+
 func testSaveSome(t *testing.T, open Open) {
 	t.Helper()
 	s := opened(t, open)

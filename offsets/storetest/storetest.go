@@ -21,6 +21,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Open) {
 	tests := map[string]func(*testing.T, Open){
 		"what is absent":                       testAbsent,
 		"begin is compare and set":             testBegin,
+		"many begin at once":                   testBeginAll,
 		"save moves forward only":              testSave,
 		"save stores what is not refused":      testSaveSome,
 		"save refuses what is invalid":         testInvalid,
