@@ -67,8 +67,10 @@ func TestReleasesWorkTogether(t *testing.T) {
 			require.Equal(t, ideal.Replicas, admin.IdealState("topic").Replicas)
 			require.Equal(t, "2", admin.IdealState("topic").Simple["NUM_PARTITIONS"])
 
-			a.Slow("1", "OFFLINE", "ONLINE", 0)
+			a.Hold("1", "OFFLINE", "ONLINE")
 			admin.ResetPartition("a_1", "topic", "1")
+			eventually(t, admin, "topic", map[string]map[string]string{"0": {"a_1": "ONLINE"}, "1": {"a_1": "OFFLINE"}})
+			a.Succeed("1", "OFFLINE", "ONLINE")
 			eventually(t, admin, "topic", map[string]map[string]string{"0": {"a_1": "ONLINE"}, "1": {"a_1": "ONLINE"}})
 			_, err := admin.Try("resetPartition", "a_1", "topic", "1")
 			require.ErrorContains(t, err, "ERROR", "what Java refuses is told")

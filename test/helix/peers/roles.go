@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 )
 
 // Controller is a Java controller of one cluster.
@@ -75,16 +74,22 @@ func (p *Participant) Session() string {
 	return p.peer.must(p.t, "participant.session", p.id...)[0]
 }
 
-// Slow makes a transition of one partition take that long from now on.
-func (p *Participant) Slow(partition, from, to string, d time.Duration) {
+// Hold makes a transition of one partition wait until Fail or Succeed is called for it.
+func (p *Participant) Hold(partition, from, to string) {
 	p.t.Helper()
-	p.behave(partition, from, to, strconv.FormatInt(d.Milliseconds(), 10))
+	p.behave(partition, from, to, "hold")
 }
 
-// Fail makes a transition of one partition fail from now on; Slow with 0 ends it.
+// Fail makes a transition of one partition fail from now on.
 func (p *Participant) Fail(partition, from, to string) {
 	p.t.Helper()
 	p.behave(partition, from, to, "fail")
+}
+
+// Succeed ends what Hold or Fail began.
+func (p *Participant) Succeed(partition, from, to string) {
+	p.t.Helper()
+	p.behave(partition, from, to, "")
 }
 
 func (p *Participant) behave(partition, from, to, how string) {

@@ -1,5 +1,6 @@
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -13,8 +14,8 @@ final class Participants {
   private final String zooKeeper;
   private final Peer peer;
   private final Map<String, HelixManager> running = new ConcurrentHashMap<>();
-  /** By cluster, instance, partition, from and to: "fail", or how many milliseconds a transition takes. */
-  private final Map<String, String> behaviour = new ConcurrentHashMap<>();
+  /** By cluster, instance, partition, from and to: "fail", "hold" until that is changed, or "" for success. Guarded by itself. */
+  private final Map<String, String> behaviour = new HashMap<>();
 
   Participants(String zooKeeper, Peer peer) {
     this.zooKeeper = zooKeeper;
@@ -36,7 +37,10 @@ final class Participants {
       case "session":
         return Collections.singletonList(running.get(key).getSessionId());
       case "behave":
-        behaviour.put(String.join("/", args.subList(0, 5)), args.get(5));
+        synchronized (behaviour) {
+          behaviour.put(String.join("/", args.subList(0, 5)), args.get(5));
+          behaviour.notifyAll();
+        }
         return Collections.emptyList();
       default:
         throw new IllegalArgumentException("no such verb: " + verb);
@@ -55,18 +59,21 @@ final class Participants {
     manager.connect();
   }
 
-  /** Tells the tester, and takes the time or throws as it was told to. */
+  /** Tells the tester, and waits or throws as it was told to. */
   void transition(Replica replica, String from, String to) throws Exception {
     tell("begin", replica, from, to);
-    String how = behaviour.get(String.join("/", replica.cluster, replica.instance, replica.partition, from, to));
-    if ("fail".equals(how)) {
-      tell("failed", replica, from, to);
+    String key = String.join("/", replica.cluster, replica.instance, replica.partition, from, to);
+    boolean fails;
+    synchronized (behaviour) {
+      while ("hold".equals(behaviour.get(key))) {
+        behaviour.wait();
+      }
+      fails = "fail".equals(behaviour.get(key));
+    }
+    tell(fails ? "failed" : "end", replica, from, to);
+    if (fails) {
       throw new IllegalStateException("told to fail");
     }
-    if (how != null) {
-      Thread.sleep(Long.parseLong(how));
-    }
-    tell("end", replica, from, to);
   }
 
   void tell(String phase, Replica replica, String from, String to) {
