@@ -27,7 +27,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if ask.sort != "" && ask.sort != "id" {
 		err = errors.Join(err, fmt.Errorf("sort %q: must be id or -id", ask.sort))
 	}
-	if err = errors.Join(err, err2, err3, err4); err != nil {
+	if err = errors.Join(err, err2, err3, err4, knownType(q.Get("type"))); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}
@@ -42,6 +42,20 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	s.extend(w, wait)
 	found := s.await(r, max(since, after), wait, match)
 	answer(w, http.StatusOK, pageOfEvents(found, ask))
+}
+
+// knownType refuses a type that no event will ever have: an empty list would read as "it did not happen".
+func knownType(kind string) error {
+	types := events.Types()
+	if kind == "" || slices.Contains(types, events.Type(kind)) {
+		return nil
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	slices.Sort(names)
+	return fmt.Errorf("type %q: must be one of %s", kind, strings.Join(names, ", "))
 }
 
 func eventMatches(e *events.Event, kind, filter string) bool {

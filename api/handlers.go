@@ -143,12 +143,8 @@ func parseNumber(q url.Values, key string, missing int64) (int64, error) {
 
 func answerList[T any](w http.ResponseWriter, r *http.Request, l lister[T], items []T) {
 	p, err := parsePage(r.URL.Query())
-	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
-		return
-	}
-	out, err := l.list(items, p)
-	if err != nil {
+	out, listErr := l.list(items, p)
+	if err = errors.Join(err, listErr); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}

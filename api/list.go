@@ -29,7 +29,7 @@ func parsePage(q url.Values) (page, error) {
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxLimit {
-			return page{}, fmt.Errorf("limit %q: must be a number from 1 to %d", text, maxLimit)
+			return p, fmt.Errorf("limit %q: must be a number from 1 to %d", text, maxLimit)
 		}
 		p.limit = n
 	}

@@ -40,6 +40,37 @@ const (
 	CheckpointMissing  Type = "checkpoint_missing"
 )
 
+// The types that spill, coordination and federation raise. A mirror in one process raises none of them.
+const (
+	LeaseLost            Type = "lease_lost"
+	WorkerJoined         Type = "worker_joined"
+	WorkerLost           Type = "worker_lost"
+	RebalanceStarted     Type = "rebalance_started"
+	RebalanceFinished    Type = "rebalance_finished"
+	LeaderChanged        Type = "leader_changed"
+	ConfigSynced         Type = "config_synced"
+	ConfigConflict       Type = "config_conflict"
+	ACLSynced            Type = "acl_synced"
+	SpillStarted         Type = "spill_started"
+	SpillDrained         Type = "spill_drained"
+	SpillSetAside        Type = "spill_set_aside"
+	SpillCorrupt         Type = "spill_corrupt"
+	CheckpointOverridden Type = "checkpoint_overridden"
+	LoopRefused          Type = "loop_refused"
+	CertificateExpiring  Type = "certificate_expiring"
+)
+
+// Types lists every type, in the order of docs/events.md.
+func Types() []Type {
+	return []Type{
+		TopicDiscovered, PartitionsAdded, TopicDeleted, RouteDegraded, RouteRecovered, DiskFull,
+		SourceTruncated, RangeSkipped, TopicRecreated, SourceDiverged, CheckpointMissing,
+		PartitionHalted, PartitionRecovered, TargetChanged, ForeignWriter, DuplicatesPossible, DeliveryDegraded, DrainIncomplete,
+		LeaseLost, WorkerJoined, WorkerLost, RebalanceStarted, RebalanceFinished, LeaderChanged, ConfigSynced, ConfigConflict, ACLSynced,
+		SpillStarted, SpillDrained, SpillSetAside, SpillCorrupt, CheckpointOverridden, LoopRefused, CertificateExpiring,
+	}
+}
+
 // Severity ranks events for those who filter.
 type Severity string
 

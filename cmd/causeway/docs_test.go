@@ -127,8 +127,10 @@ func TestEveryEventIsDocumented(t *testing.T) {
 	require.Greater(t, len(types), 10)
 	text := document(t, "docs/events.md")
 	for _, m := range types {
-		require.Contains(t, text, "| `"+m[1]+"` |")
+		require.Regexp(t, "(?m)^\\| [^|]*`"+m[1]+"`[^|]*\\|", text)
+		require.Contains(t, events.Types(), events.Type(m[1]))
 	}
+	require.Len(t, events.Types(), len(types))
 	require.Contains(t, text, "| `"+string(events.DiskFull)+"` |")
 }
 
