@@ -1,0 +1,164 @@
+package helix
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// errOver is what the library's attempts to connect meet when the session is over.
+var errOver = errors.New("the session is over")
+
+// mostDialTime bounds one attempt to reach a server.
+const mostDialTime = 5 * time.Second
+
+// link is the way to the servers. It stands between the library and the network for three reasons: a session that is over must not connect
+// again; a server that accepts and then says nothing must be left while there is time for another one; and the granted time-out is told
+// nowhere else.
+type link struct {
+	mu      sync.Mutex
+	timeout time.Duration // guarded by mu; of the session: asked for, then granted
+	session int64         // guarded by mu; granted
+	refused bool          // guarded by mu
+	conn    net.Conn      // guarded by mu; the newest
+	since   time.Time     // guarded by mu; when conn was there
+}
+
+// dial is the library's dialer.
+func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	l.mu.Lock()
+	refused, timeout := l.refused, min(l.timeout/3, mostDialTime)
+	l.mu.Unlock()
+	if refused {
+		return nil, errOver
+	}
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused {
+		_ = conn.Close() // unused
+		return nil, errOver
+	}
+	l.conn, l.since = &tap{Conn: conn, link: l}, time.Now()
+	return l.conn, nil
+}
+
+// refuse lets no new connection come about; the one that is there goes on.
+func (l *link) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused = true
+}
+
+// close ends the connection that is there.
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		_ = l.conn.Close() // it may be closed already
+	}
+}
+
+// patience is how long a server may say nothing.
+func (l *link) patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.timeout / 2
+}
+
+// granted is what the newest connection's server said, and a moment before it was asked.
+func (l *link) granted() (session int64, timeout time.Duration, asked time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session, l.timeout, l.since
+}
+
+func (l *link) grant(session int64, timeout time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session, l.timeout = session, timeout
+}
+
+// tap is one connection. Only the library's goroutine reads.
+type tap struct {
+	net.Conn
+	link *link
+	head []byte // the first bytes that came
+}
+
+// The answer to a connect request: length int32, protocol version int32, time-out in milliseconds int32, session id int64…
+const (
+	timeoutOffset = 8
+	sessionOffset = timeoutOffset + 4
+	grantEnd      = sessionOffset + 8
+)
+
+// Read looks at the first bytes on their way.
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	if len(t.head) < grantEnd {
+		t.head = append(t.head, p[:min(n, grantEnd-len(t.head))]...)
+		if len(t.head) == grantEnd {
+			timeout := time.Duration(binary.BigEndian.Uint32(t.head[timeoutOffset:])) * time.Millisecond
+			if session := int64(binary.BigEndian.Uint64(t.head[sessionOffset:])); session != 0 { // 0 says that it is expired
+				t.link.grant(session, timeout)
+			}
+		}
+	}
+	return n, err
+}
+
+// SetReadDeadline shortens what the library waits for: it would stay with a server that says nothing for ten times its usual patience during
+// the hand-shake, and until two thirds of the time-out afterwards, which leaves no time to find another server before work is suspended.
+func (t *tap) SetReadDeadline(deadline time.Time) error {
+	if latest := time.Now().Add(t.link.patience()); deadline.After(latest) {
+		deadline = latest
+	}
+	return t.Conn.SetReadDeadline(deadline)
+}
+
+// hosts gives the library its servers by name, in turn: they are looked up at every attempt, since addresses change when servers are replaced.
+type hosts struct {
+	mu      sync.Mutex
+	servers []string // guarded by mu
+	next    int      // guarded by mu
+	tried   int      // guarded by mu; since the last connection
+}
+
+// Init is the library's: servers come shuffled.
+func (h *hosts) Init(servers []string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.servers = servers
+	return nil
+}
+
+// Len is the library's.
+func (h *hosts) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.servers)
+}
+
+// Next is the library's; retryStart makes it pause for a second, after each round.
+func (h *hosts) Next() (server string, retryStart bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	server = h.servers[h.next]
+	h.next = (h.next + 1) % len(h.servers)
+	retryStart = h.tried > 0 && h.tried%len(h.servers) == 0
+	h.tried++
+	return server, retryStart
+}
+
+// Connected is the library's.
+func (h *hosts) Connected() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tried = 0
+}
