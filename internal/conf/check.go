@@ -13,10 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checker walks a document beside the type that it is for.
+// checker walks a document beside the type that it is for. What it finds at fault it also takes out, so that the rest can be read.
 type checker struct {
 	env      func(string) (string, bool)
 	expanded map[*yaml.Node]string // nodes that held ${…}, with the text before
+	unset    map[*yaml.Node]bool   // nodes that name what env does not know
 	inside   map[*yaml.Node]bool   // aliases being followed
 	faults   []*FaultError
 }
@@ -25,131 +26,144 @@ func (c *checker) fault(n *yaml.Node, key, format string, args ...any) {
 	c.faults = append(c.faults, &FaultError{Line: n.Line, Key: key, Reason: fmt.Sprintf(format, args...)})
 }
 
-// check compares a node with a type.
-func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
+// check compares a node with a type. The answer is whether the node can be read as it is now: without what was taken out of it.
+func (c *checker) check(n *yaml.Node, t reflect.Type, key string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		c.follow(n, t, key)
+		return c.follow(n, t, key)
+	case c.unset[n]:
+		return false // told already
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && c.expanded[n] == "":
-		// a key without value
+		return true // a key without value
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]()):
-		c.leaf(n, t, key)
+		return c.leaf(n, t, key)
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		c.text(n, t, key)
-	case t.Kind() == reflect.Pointer:
-		c.check(n, t.Elem(), key)
-	case t.Kind() == reflect.Struct:
-		c.fields(n, t, key)
-	case t.Kind() == reflect.Map:
-		c.entries(n, t, key)
-	case t.Kind() == reflect.Slice:
-		c.items(n, t, key)
+		return c.text(n, t, key)
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return c.check(n, t.Elem(), key)
+	case reflect.Struct:
+		return c.fields(n, t, key)
+	case reflect.Map:
+		return c.entries(n, t, key)
+	case reflect.Slice:
+		return c.items(n, t, key)
 	default:
-		c.leaf(n, t, key)
+		return c.leaf(n, t, key)
 	}
 }
 
-// follow checks what an alias stands for, in the place where it stands.
-func (c *checker) follow(n *yaml.Node, t reflect.Type, key string) {
+// follow checks what an alias stands for, in the place where it stands. It is right or wrong as a whole: it stands elsewhere too.
+func (c *checker) follow(n *yaml.Node, t reflect.Type, key string) bool {
 	if c.inside[n.Alias] {
 		c.fault(n, key, "the alias %s contains itself", n.Value)
-		return
+		return false
 	}
+	before := len(c.faults)
 	c.inside[n.Alias] = true
-	c.check(n.Alias, t, key)
+	readable := c.check(n.Alias, t, key)
 	delete(c.inside, n.Alias)
+	return readable && len(c.faults) == before
 }
 
-// mapping says whether a node is one, and reports keys that stand twice.
-func (c *checker) mapping(n *yaml.Node, key string) bool {
+// keep leaves of a node's content only the groups of `size` nodes whose turn says true. A node of which nothing is left can't be read: it says
+// something else than one that was empty.
+func (c *checker) keep(n *yaml.Node, size int, turn func(i int) bool) bool {
+	var kept []*yaml.Node
+	for i := 0; i < len(n.Content); i += size {
+		if turn(i) {
+			kept = append(kept, n.Content[i:i+size]...)
+		}
+	}
+	empty := len(kept) == 0 && len(n.Content) > 0
+	if len(c.inside) == 0 {
+		n.Content = kept
+	}
+	return !empty
+}
+
+// pairs checks the values of a mapping, which the caller judges one by one, and reports keys that stand twice.
+func (c *checker) pairs(n *yaml.Node, key string, value func(name, value *yaml.Node) bool) bool {
 	if n.Kind != yaml.MappingNode {
 		c.fault(n, key, "want keys and values, got %s", c.show(n))
 		return false
 	}
+	first, twice := map[string]*yaml.Node{}, map[string]bool{}
 	for i := 0; i < len(n.Content); i += 2 {
-		for j := range i / 2 {
-			if first := n.Content[2*j]; first.Value == n.Content[i].Value {
-				c.fault(n.Content[i], join(key, first.Value), "stands twice, first in line %d", first.Line)
-			}
+		name := n.Content[i]
+		if other := first[name.Value]; other != nil {
+			c.fault(name, join(key, name.Value), "stands twice, first in line %d", other.Line)
+			twice[name.Value] = true
+			continue
 		}
+		first[name.Value] = name
 	}
-	return true
+	return c.keep(n, 2, func(i int) bool { return value(n.Content[i], n.Content[i+1]) && !twice[n.Content[i].Value] })
 }
 
-func (c *checker) fields(n *yaml.Node, t reflect.Type, key string) {
-	if !c.mapping(n, key) {
-		return
-	}
+func (c *checker) fields(n *yaml.Node, t reflect.Type, key string) bool {
 	known := fieldsOf(t)
-	for i := 0; i < len(n.Content); i += 2 {
-		name, value := n.Content[i], n.Content[i+1]
+	return c.pairs(n, key, func(name, value *yaml.Node) bool {
 		if name.ShortTag() == "!!merge" {
-			c.merge(value, t, key)
-			continue
+			return c.merge(value, t, key)
 		}
 		f, ok := known[name.Value]
 		if !ok {
 			c.fault(name, join(key, name.Value), "unknown key%s", hint(name.Value, known))
-			continue
+			return false
 		}
-		c.check(value, f, join(key, name.Value))
-	}
+		return c.check(value, f, join(key, name.Value))
+	})
 }
 
 // merge checks what << brings in: one mapping, or a list of them.
-func (c *checker) merge(n *yaml.Node, t reflect.Type, key string) {
+func (c *checker) merge(n *yaml.Node, t reflect.Type, key string) bool {
 	if n.Kind == yaml.SequenceNode {
-		for _, item := range n.Content {
-			c.check(item, t, key)
-		}
-		return
+		return c.keep(n, 1, func(i int) bool { return c.check(n.Content[i], t, key) })
 	}
-	c.check(n, t, key)
+	return c.check(n, t, key)
 }
 
-func (c *checker) entries(n *yaml.Node, t reflect.Type, key string) {
-	if !c.mapping(n, key) {
-		return
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		if n.Content[i].ShortTag() == "!!merge" {
-			c.merge(n.Content[i+1], t, key)
-			continue
+func (c *checker) entries(n *yaml.Node, t reflect.Type, key string) bool {
+	return c.pairs(n, key, func(name, value *yaml.Node) bool {
+		if name.ShortTag() == "!!merge" {
+			return c.merge(value, t, key)
 		}
-		c.check(n.Content[i], t.Key(), key)
-		c.check(n.Content[i+1], t.Elem(), join(key, n.Content[i].Value))
-	}
+		named := c.check(name, t.Key(), key)
+		return c.check(value, t.Elem(), join(key, name.Value)) && named
+	})
 }
 
-func (c *checker) items(n *yaml.Node, t reflect.Type, key string) {
+func (c *checker) items(n *yaml.Node, t reflect.Type, key string) bool {
 	if n.Kind != yaml.SequenceNode {
 		c.fault(n, key, "want a list, got %s", c.show(n))
-		return
+		return false
 	}
-	for i, item := range n.Content {
-		c.check(item, t.Elem(), key+"["+strconv.Itoa(i)+"]")
-	}
+	return c.keep(n, 1, func(i int) bool { return c.check(n.Content[i], t.Elem(), key+"["+strconv.Itoa(i)+"]") })
 }
 
 // text checks a value whose type reads text, as Bytes and Duration do.
-func (c *checker) text(n *yaml.Node, t reflect.Type, key string) {
+func (c *checker) text(n *yaml.Node, t reflect.Type, key string) bool {
 	if n.Kind != yaml.ScalarNode {
 		c.fault(n, key, "want one value, got %s", c.show(n))
-		return
+		return false
 	}
 	c.asString(n)
 	u, _ := reflect.New(t).Interface().(encoding.TextUnmarshaler)
 	if err := u.UnmarshalText([]byte(n.Value)); err != nil {
 		c.refuse(n, key, err.Error())
+		return false
 	}
+	return true
 }
 
 // leaf tries a value on a fresh variable, so that a fault gets its key and the rest is still checked.
-func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) {
+func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) bool {
 	if t.Kind() == reflect.String {
 		if n.Kind != yaml.ScalarNode {
 			c.fault(n, key, "want one value, got %s", c.show(n))
-			return
+			return false
 		}
 		c.asString(n)
 	} else if _, ok := c.expanded[n]; ok && t.Kind() != reflect.Interface {
@@ -157,7 +171,7 @@ func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) {
 	}
 	if describe(t) == wholeNumber && n.ShortTag() == "!!float" { // yaml would cut it
 		c.fault(n, key, "want %s, got %s", wholeNumber, c.show(n))
-		return
+		return false
 	}
 	err := n.Decode(reflect.New(t).Interface())
 	var typed *yaml.TypeError
@@ -168,6 +182,7 @@ func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) {
 	default:
 		c.refuse(n, key, err.Error())
 	}
+	return err == nil
 }
 
 // refuse reports an error of the type's own, unless the value came from the environment: then the error may repeat it.

@@ -29,7 +29,7 @@ func (f *FaultError) Error() string {
 
 // Decode reads one YAML document into a pointer to a struct, over the defaults that it holds: maps are merged, lists replaced, a key without
 // value leaves the default. ${NAME} in a value is replaced by what env knows, $${ stands for ${; a name that env does not know is a fault. All
-// faults (*FaultError, by line) come joined, and into is then as it was.
+// faults (*FaultError, by line) come joined; what is not at fault is read all the same, so that the caller can judge it in the same go.
 func Decode(data []byte, into any, env func(string) (string, bool)) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -39,19 +39,18 @@ func Decode(data []byte, into any, env func(string) (string, bool)) error {
 	if err != nil || root == nil {
 		return err
 	}
-	c := &checker{env: env, expanded: map[*yaml.Node]string{}, inside: map[*yaml.Node]bool{}}
+	c := &checker{env: env, expanded: map[*yaml.Node]string{}, unset: map[*yaml.Node]bool{}, inside: map[*yaml.Node]bool{}}
 	c.expand(root)
-	c.check(root, target.Type().Elem(), "")
-	if len(c.faults) == 0 {
-		if err := root.Decode(into); err != nil {
-			return fmt.Errorf("decode configuration: %w", err) // check let something pass that yaml refuses
-		}
-		return nil
-	}
+	readable := c.check(root, target.Type().Elem(), "")
 	slices.SortStableFunc(c.faults, func(a, b *FaultError) int { return cmp.Compare(a.Line, b.Line) })
 	errs := make([]error, len(c.faults))
 	for i, f := range c.faults {
 		errs[i] = f
+	}
+	if readable {
+		if err := root.Decode(into); err != nil {
+			errs = append(errs, fmt.Errorf("decode configuration: %w", err)) // check let something pass that yaml refuses
+		}
 	}
 	return errors.Join(errs...)
 }

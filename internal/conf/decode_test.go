@@ -130,7 +130,7 @@ func TestFaults(t *testing.T) {
 			err := Decode([]byte(test.text), &got, environment)
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "hunter2")
-			require.Equal(t, settings{Streams: 4}, got, "untouched")
+			require.Equal(t, settings{Streams: 4}, got, "what is at fault is not read")
 		})
 	}
 }
@@ -146,6 +146,48 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	var fault *FaultError
 	require.ErrorAs(t, err, &fault)
 	require.Equal(t, "memroy", fault.Key)
+}
+
+// TestWhatIsRightIsReadBesideFaults: a wrong key must not hide from the caller that another value is out of bounds.
+func TestWhatIsRightIsReadBesideFaults(t *testing.T) {
+	t.Parallel()
+	got := settings{Streams: 4, Interval: Duration(time.Second), Mapping: map[string]string{"kept": "k"}}
+	err := Decode([]byte(`
+memroy: 1GiB
+source: {name: sjc1, nam: x, bootstrap: [a:1, {}, "${NOPE}", b:2], tls: {ca: x}}
+streams: 0
+create: true
+commit_interval: soon
+memory: 5
+memory: 6
+share: &half 0.5
+mapping: {a: b, c: [], d: e, d: f}
+overrides:
+  good: {records_per_second: 5}
+  some: {records_per_second: 6, bytes_per_second: lots}
+  none: {records: 7}
+  same: &wrong {records_per_second: 8, records: 9}
+  again: *wrong
+  more: {<<: *wrong, bytes_per_second: 1KiB}
+free: *half
+`), &got, environment)
+	require.Equal(t, "sjc1", got.Source.Name)
+	require.Equal(t, []string{"a:1", "b:2"}, got.Source.Bootstrap)
+	require.Nil(t, got.Source.TLS)
+	require.Zero(t, got.Streams)
+	require.True(t, got.Create)
+	require.Equal(t, Duration(time.Second), got.Interval, "the default")
+	require.Zero(t, got.Memory, "nobody knows which of two is meant")
+	require.InDelta(t, 0.5, got.Share, 0)
+	require.InDelta(t, 0.5, got.Free, 0)
+	require.Equal(t, map[string]string{"kept": "k", "a": "b"}, got.Mapping)
+	require.Equal(t, map[string]limits{"good": {5, 0}, "some": {6, 0}, "same": {8, 0}, "more": {8, 1024}, "again": {8, 0}}, got.Overrides)
+	for _, want := range []string{
+		"memroy", "source.nam", "source.bootstrap[1]", "NOPE", "tls.ca", "commit_interval", "memory: stands twice", "mapping.c", "mapping.d: stands twice",
+		"overrides.some.bytes_per_second", "overrides.none.records", "overrides.same.records",
+	} {
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestEnvironment(t *testing.T) {
@@ -186,7 +228,7 @@ func FuzzDecode(f *testing.F) {
 		before := settings{Streams: 4}
 		got := before
 		if err := Decode([]byte(text), &got, environment); err != nil {
-			if !strings.HasPrefix(err.Error(), "decode configuration") {
+			if strings.HasPrefix(err.Error(), "parse configuration") {
 				require.Equal(t, before, got)
 			}
 		}

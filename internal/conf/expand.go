@@ -45,6 +45,7 @@ func (c *checker) expandScalar(n *yaml.Node) {
 				reason = "${ without name and }; write $${ for the characters themselves"
 			}
 			c.fault(n, "", "%s", reason)
+			c.unset[n] = true
 		}
 		return value
 	})
