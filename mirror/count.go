@@ -48,7 +48,7 @@ func (l *Lane) countedLocked(last, i uint64, found bool) bool {
 	case err != nil:
 		l.haltLocked(&route.Fault{Class: route.Corrupt, Code: "CORRUPT_MESSAGE", Err: fmt.Errorf("look for the target's last record in batch at source offset %d: %w", e.first, err)})
 	case !same:
-		l.recountLocked()
+		l.recountLocked(end)
 	}
 	return err == nil && same
 }
@@ -66,32 +66,75 @@ func (l *Lane) compareLocked() {
 
 // sameLocked says whether the record of entry e that was counted to is the target's last one of ours. Where that can't be read, it must not be
 // newer than the target's last batch.
-func (l *Lane) sameLocked(e *entry) (bool, error) {
+func (l *Lane) sameLocked(e *entry) (same bool, err error) {
 	t := &l.out.tail
 	nth := offsets.Ahead(e.seq, l.out.walkTo)
+	err = eachRecord(e.batch, func(n int64, rec *batch.Record) {
+		switch {
+		case n != nth:
+		case t.mark.Digest != 0:
+			same = l.looksLikeLocked(rec)
+		default:
+			same = t.stamp < 0 || !l.plan.KeepAppendTime || rec.Timestamp <= t.stamp
+		}
+	})
+	return same, err
+}
+
+// looksLikeLocked says that a record looks like the target's last one of ours.
+func (l *Lane) looksLikeLocked(rec *batch.Record) bool {
+	m := l.out.tail.mark
+	return m.Digest == rec.Digest() && (m.Timestamp == rec.Timestamp || !l.plan.KeepAppendTime)
+}
+
+// eachRecord shows the records of a batch, the first with n = 1.
+func eachRecord(b batch.Batch, show func(n int64, rec *batch.Record)) error {
 	var r batch.Reader
-	if err := r.Reset(e.batch); err != nil {
-		return false, err
+	if err := r.Reset(b); err != nil {
+		return err
 	}
 	for n := int64(1); ; n++ {
 		rec, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return false, nil
-		case err != nil:
-			return false, err
-		case n < nth:
-		case t.mark.Digest != 0:
-			return t.mark.Digest == rec.Digest() && (t.mark.Timestamp == rec.Timestamp || !l.plan.KeepAppendTime), nil
-		default:
-			return t.stamp < 0 || !l.plan.KeepAppendTime || rec.Timestamp <= t.stamp, nil
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
+		if err != nil {
+			return err
+		}
+		show(n, rec)
 	}
 }
 
-// recountLocked gives up: the partition is started anew, in a new epoch from the checkpoint on.
-func (l *Lane) recountLocked() {
-	l.out.recount = true
+// searchLocked notes which records of an entry look like the target's last one.
+func (l *Lane) searchLocked(e *entry) {
+	t := &l.out.tail
+	if t.mark.Digest == 0 || e.records == 0 {
+		return
+	}
+	_ = eachRecord(e.batch, func(n int64, rec *batch.Record) { // what can't be decoded is found again where it matters
+		if l.looksLikeLocked(rec) {
+			t.places++
+			t.place = offsets.Plus(e.seq, int32(n))
+		}
+	})
+}
+
+// recountLocked is for a source that no longer has all that was counted once, up to entry end. If the target's last record is still there, all
+// after it is new: the count is set right and the walk begins again. Otherwise the partition is started anew, in a new epoch from the
+// checkpoint on.
+func (l *Lane) recountLocked(end uint64) {
+	o, c := &l.out, &l.pos.checkpoint
+	for i := o.queue.head; i <= end; i++ {
+		l.searchLocked(o.queue.at(i))
+	}
+	if t := &o.tail; t.places == 1 && t.place != o.walkTo {
+		c.Sequence = offsets.Plus(c.Sequence, int32(offsets.Ahead(t.place, o.walkTo)))
+		t.places = 0
+		l.resetLocked()
+		l.enterLocked(walking)
+		return
+	}
+	o.recount = true
 	l.enterLocked(halted)
 	l.pos.lastError = "the source no longer holds what was counted beyond the checkpoint; a new epoch begins"
 	l.resetLocked()

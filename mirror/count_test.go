@@ -20,11 +20,11 @@ func TestRecordsAfterCompactedOnesAreNotTakenForStored(t *testing.T) {
 		plan    Plan
 		recount bool
 	}{
-		"the target's last record is another one":        {hint: shows(103, 103), plan: keep, recount: true},
+		"the target's last record is another one":        {hint: shows(103, 102), plan: keep, recount: true},
 		"the target's last record is the one counted to": {hint: shows(103, 105), plan: keep},
 		"it has another timestamp":                       {hint: marked(shows(103, 105), 999), plan: keep, recount: true},
 		"the target stamps append times":                 {hint: marked(shows(103, 105), 999)},
-		"and the record is another one":                  {hint: marked(shows(103, 103), 999), recount: true},
+		"and the record is another one":                  {hint: marked(shows(103, 102), 999), recount: true},
 		"a cleaner took it, the batch is older":          {hint: stamped(shows(103, 0), 999), plan: keep, recount: true},
 		"a cleaner took it, the batch is not older":      {hint: stamped(shows(103, 0), 1000), plan: keep},
 		"it may not be read, the batch is older":         {hint: stamped(stands(103), 999), noRead: true, plan: keep, recount: true},
@@ -74,6 +74,42 @@ func TestBoundaryInsideABatchBehindAMarkerIsNoReasonForANewEpoch(t *testing.T) {
 	r.take(true, 53, 104, 105)
 	r.ok(true, 200)
 	require.Equal(t, route.Offset(106), r.commit().SourceOffset)
+}
+
+// The cleaner that took two of four stored records left the last one: what follows it is new, and nothing is sent twice.
+func TestCountIsSetRightByTheLastRecordThatIsStillThere(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		left []made
+	}{
+		"in one batch":        {left: []made{{base: 100, numbers: []int{100, 103, 104, 105, 106, 107}, deltas: []int{0, 3, 4, 5, 6, 7}}}},
+		"at a batch's end":    {left: []made{{base: 100, numbers: []int{100, 103}, deltas: []int{0, 3}}, {base: 104, numbers: []int{104, 105, 106, 107}}}},
+		"in batches for each": {left: []made{{base: 100, numbers: []int{100}}, {base: 103, numbers: []int{103}}, {base: 104, numbers: []int{104}}, {base: 105, numbers: []int{105, 106, 107}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := firstAt(100)
+			at.Sequence, at.Opened, at.TargetOffset = 100, true, 100
+			r := newRig(t, at, 1, Plan{KeepAppendTime: true})
+			r.hint(stands(103))
+			r.feed(108, row.left...)
+			r.hint(shows(103, 103))
+			r.feed(108, row.left...) // once with the log's answer, once with the right count
+			r.feed(108, row.left...)
+			var got []int
+			for seq := int32(104); r.lane.Next() > 0; {
+				b, all := r.lane.Take()
+				require.Equal(t, seq, b.BaseSequence())
+				numbers := numbersOf(t, b)
+				got, seq = append(got, numbers...), seq+int32(len(numbers))
+				r.ok(all, route.Offset(100+seq))
+			}
+			require.Equal(t, []int{104, 105, 106, 107}, got)
+			require.Equal(t, route.Offset(108), r.commit().SourceOffset)
+			_, recount := r.lane.Stale()
+			require.False(t, recount)
+		})
+	}
 }
 
 func TestLastRecordThatIsNotReplicatedYetIsWaitedFor(t *testing.T) {

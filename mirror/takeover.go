@@ -260,6 +260,7 @@ func (l *Lane) walkLocked() {
 		// What lies before the last stored batch is not needed any more, but for what may be needed to send that one again.
 		for q.head < last && (o.bounds < 0 || offsets.Ahead(q.at(q.head).end(), o.bounds) >= 0) {
 			o.holed = o.holed || q.at(q.head).records > 0
+			l.searchLocked(q.at(q.head))
 			l.releaseLocked(q.at(q.head))
 			q.pop()
 		}
