@@ -22,7 +22,7 @@ const (
 	// readyWithin is how long a process may take to call back, with other Java programs starting on the same two cores.
 	readyWithin = time.Minute
 	// tailLines is how much of a process's log a failed test prints.
-	tailLines = 60
+	tailLines = 30
 )
 
 // Peer is one Java process. Kill, Stop, Pause, Resume and Log are those of its Program; after its end it can't be started again.

@@ -1,0 +1,163 @@
+package helix_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/test/helix/peers"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+const (
+	soon  = 30 * time.Second // machines that run tests are busy
+	often = 20 * time.Millisecond
+
+	topicA = "topicA"
+	ctrl   = "ctrl_1"
+	a, b   = "a_1", "b_2" // instances: host and port
+)
+
+// releases are the Helix releases that every test is run beside.
+var releases = []string{peers.Helix06, peers.Helix14}
+
+// lab is one cluster that Java has made, of one test beside one release.
+type lab struct {
+	*testing.T
+
+	version string
+	cluster string
+	addr    string // of ZooKeeper
+	java    *peers.Peer
+	admin   peers.Admin
+	tree    *tree
+}
+
+// beside runs a test in a new cluster beside each release.
+func beside(t *testing.T, test func(l *lab)) {
+	t.Helper()
+	t.Parallel()
+	for _, version := range releases {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, version)
+			l.admin.AddCluster(map[string]string{"allowParticipantAutoJoin": "true"})
+			test(l)
+		})
+	}
+}
+
+// newLab is a lab whose cluster does not exist yet.
+func newLab(t *testing.T, version string) *lab {
+	t.Helper()
+	l := &lab{T: t, version: version, cluster: strings.ReplaceAll(t.Name(), "/", "-"), java: peers.Shared(t, version)}
+	l.addr = kafkatest.SharedZooKeeper(t).Addr()
+	l.admin = l.java.Admin(t, l.cluster)
+	l.tree = openTree(t, l.addr, l.cluster)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(l.tree.dump())
+		}
+	})
+	return l
+}
+
+// old says whether the peer is of the line that uReplicator runs.
+func (l *lab) old() bool { return l.version == peers.Helix06 }
+
+// javaLeads starts a Java controller.
+func (l *lab) javaLeads() *peers.Controller {
+	l.Helper()
+	return l.java.Controller(l.T, l.cluster, ctrl)
+}
+
+// ideal is an ideal state, written like "0:a_1=ONLINE 1:a_1=OFFLINE,b_2=ONLINE 2:", with simple fields like "REPLICAS=1" among them.
+func ideal(text string) peers.Record {
+	r := peers.Record{Simple: map[string]string{"REPLICAS": "1"}, Replicas: map[string]map[string]string{}}
+	for field := range strings.FieldsSeq(text) {
+		partition, replicas, ok := strings.Cut(field, ":")
+		if !ok {
+			key, value, _ := strings.Cut(field, "=")
+			r.Simple[key] = value
+			continue
+		}
+		r.Replicas[partition] = map[string]string{}
+		for replica := range strings.SplitSeq(replicas, ",") {
+			if instance, state, ok := strings.Cut(replica, "="); ok {
+				r.Replicas[partition][instance] = state
+			}
+		}
+	}
+	return r
+}
+
+// written is the inverse of ideal for replicas alone.
+func written(replicas map[string]map[string]string) string {
+	var fields []string
+	for _, partition := range slices.Sorted(maps.Keys(replicas)) {
+		var states []string
+		for _, instance := range slices.Sorted(maps.Keys(replicas[partition])) {
+			states = append(states, instance+"="+replicas[partition][instance])
+		}
+		fields = append(fields, partition+":"+strings.Join(states, ","))
+	}
+	return strings.Join(fields, " ")
+}
+
+// many is n partitions in one state on one instance.
+func many(n int, instance, state string) string {
+	replicas := map[string]map[string]string{}
+	for p := range n {
+		replicas[fmt.Sprint(p)] = map[string]string{instance: state}
+	}
+	return written(replicas)
+}
+
+// wait waits until got gives want, and fails with what it gave last.
+func wait[T any](t *testing.T, want T, got func() T, about ...any) {
+	t.Helper()
+	tick := time.NewTicker(often)
+	defer tick.Stop()
+	for deadline := time.Now().Add(soon); ; <-tick.C {
+		last := got()
+		if equal(want, last) {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.Equal(t, want, last, about...)
+		}
+	}
+}
+
+// view waits until topicA's external view, as Java reads it, is as written.
+func (l *lab) view(want string) {
+	l.Helper()
+	wait(l.T, want, func() string { return written(l.admin.ExternalView(topicA).Replicas) }, "external view")
+}
+
+// states waits until the current states of topicA on an instance's live session are as written, like "0=ONLINE 1=ERROR"; "" if there are
+// none.
+func (l *lab) states(instance, want string) {
+	l.Helper()
+	wait(l.T, want, func() string { return l.tree.states(instance, topicA) }, "current states of "+instance)
+}
+
+// quiet waits until no message is left for an instance.
+func (l *lab) quiet(instance string) {
+	l.Helper()
+	wait(l.T, nil, func() []string { return l.tree.children("INSTANCES", instance, "MESSAGES") }, "messages of "+instance)
+}
+
+// settled waits until the external view is as written and no message is left for any instance.
+func (l *lab) settled(want string, instances ...string) {
+	l.Helper()
+	l.view(want)
+	for _, instance := range instances {
+		l.quiet(instance)
+	}
+}

@@ -1,0 +1,102 @@
+package helix_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/causeway-mirror/causeway/test/helix/peers"
+)
+
+// script is what a participant of ours does when it is told to change a state, and what it did.
+type script struct {
+	mu    sync.Mutex
+	fails map[string]bool          // guarded by mu; by "partition from-to"
+	gates map[string]chan struct{} // guarded by mu; closed when the transition may go on
+	lines []string                 // guarded by mu; "begin 0 OFFLINE-ONLINE", "end …", "failed …", in the order in which it happened
+}
+
+func newScript() *script { return &script{fails: map[string]bool{}, gates: map[string]chan struct{}{}} }
+
+// run is one transition.
+func (s *script) run(ctx context.Context, partition, from, to string) error {
+	key := partition + " " + from + "-" + to
+	s.mu.Lock()
+	s.lines = append(s.lines, "begin "+key)
+	gate := s.gates[key]
+	s.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails[key] {
+		s.lines = append(s.lines, "failed "+key)
+		return errors.New("told to fail")
+	}
+	s.lines = append(s.lines, "end "+key)
+	return nil
+}
+
+// hold lets a transition of one partition wait until succeed or fail is called for it.
+func (s *script) hold(partition, from, to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gates[partition+" "+from+"-"+to] = make(chan struct{})
+}
+
+// fail lets a transition of one partition fail.
+func (s *script) fail(partition, from, to string) { s.set(partition+" "+from+"-"+to, true) }
+
+// succeed ends what hold or fail began.
+func (s *script) succeed(partition, from, to string) { s.set(partition+" "+from+"-"+to, false) }
+
+func (s *script) set(key string, fails bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails[key] = fails
+	if gate := s.gates[key]; gate != nil {
+		close(gate)
+		delete(s.gates, key)
+	}
+}
+
+// note adds a line to the log.
+func (s *script) note(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+}
+
+// log is what happened so far.
+func (s *script) log() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.lines)
+}
+
+// ran is the transitions of one partition that were begun, like "OFFLINE-ONLINE".
+func (s *script) ran(partition string) []string {
+	var ran []string
+	for _, line := range s.log() {
+		if rest, ok := strings.CutPrefix(line, "begin "+partition+" "); ok {
+			ran = append(ran, rest)
+		}
+	}
+	return ran
+}
+
+// happened is a Java participant's log in the same form.
+func happened(p *peers.Participant) []string {
+	var lines []string
+	for _, tr := range p.Transitions() {
+		lines = append(lines, tr.Phase+" "+tr.Partition+" "+tr.From+"-"+tr.To)
+	}
+	return lines
+}
