@@ -106,7 +106,7 @@ func (c *client) get(ctx context.Context, path string, q url.Values, v any) erro
 func (c *client) logger() (hclog.Logger, error) {
 	s := defaultSettings()
 	s.Log.Level, s.Log.Format = c.level, c.form
-	if err := s.validateLog(); err != nil {
+	if err := s.ValidateLog(); err != nil {
 		return nil, err
 	}
 	return newLogger(&s, c.stderr()), nil

@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -53,7 +54,7 @@ type discovery struct {
 	mirror                 partitionAdder
 	store                  routeStore
 	mapper                 topicMapper
-	filter                 topicFilter
+	filter                 native.Filter
 	oneCluster             bool // source and target are the same: copies stand beside what they were made of
 	events                 *events.Log
 	log                    hclog.Logger
@@ -112,7 +113,7 @@ func (d *discovery) sift(topics map[string]cluster.Topic) (found []string, exclu
 	copies := map[string]string{} // target → source
 	reasons := map[string]string{}
 	for _, name := range sortedKeys(topics) {
-		reasons[name] = d.filter.refusal(name, topics[name].Internal)
+		reasons[name] = d.filter.Refusal(name, topics[name].Internal)
 		if reasons[name] != "" {
 			continue
 		}
@@ -133,7 +134,7 @@ func (d *discovery) sift(topics map[string]cluster.Topic) (found []string, exclu
 			excluded = append(excluded, api.Excluded{Topic: name, Reason: reason})
 		}
 	}
-	for _, name := range d.filter.missing(func(name string) bool { _, ok := topics[name]; return ok }) {
+	for _, name := range d.filter.Missing(func(name string) bool { _, ok := topics[name]; return ok }) {
 		excluded = append(excluded, api.Excluded{Topic: name, Reason: "does not exist on the source"})
 	}
 	return found, excluded

@@ -16,6 +16,7 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/route"
@@ -88,6 +89,15 @@ type discoveryHarness struct {
 	mirror         *fakeMirror
 	store          *bolt.Store
 	log            *events.Log
+}
+
+func filterOf(t *testing.T, include, exclude []string) native.Filter {
+	t.Helper()
+	s := defaultSettings()
+	s.Route.Topics.Include, s.Route.Topics.Exclude = include, exclude
+	f, err := s.Filter()
+	require.NoError(t, err)
+	return f
 }
 
 func newDiscovery(t *testing.T, include ...string) discoveryHarness {

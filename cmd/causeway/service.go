@@ -19,6 +19,7 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/route"
@@ -65,11 +66,7 @@ type service struct {
 }
 
 // newLogger writes to w as the settings say.
-func newLogger(s *settings, w io.Writer) hclog.Logger {
-	return hclog.New(&hclog.LoggerOptions{
-		Name: "causeway", Level: hclog.LevelFromString(s.Log.Level), JSONFormat: s.Log.Format == "json", Output: w,
-	})
-}
+func newLogger(s *settings, w io.Writer) hclog.Logger { return s.Logger("causeway", w) }
 
 // openService takes what the process needs of its surroundings: port, folder, files. What it cannot have it names, all at once. The caller
 // calls run, which closes everything, or close.
@@ -85,7 +82,7 @@ func openService(ctx context.Context, s settings, log hclog.Logger, build func(s
 	}
 	h, err := handler.New(s.Route.Topics.Config, s.Route.Source.Name, s.Route.Target.Name)
 	if err != nil {
-		faults = append(faults, prefixed(err, "route.topics."))
+		faults = append(faults, native.Prefixed(err, "route.topics."))
 	}
 	if err = errors.Join(faults...); err == nil {
 		err = v.assemble(ctx, h, build)
@@ -101,8 +98,8 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	s := &v.settings
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newCertificates(s.routeName().String(), s.Route.Source, s.Route.Target))
-	log := events.NewLog(s.routeName(), s.worker(), keptEvents, v.log.Named("events"), registry)
+		newCertificates(s.RouteName().String(), s.Route.Source, s.Route.Target))
+	log := events.NewLog(s.RouteName(), s.worker(), keptEvents, v.log.Named("events"), registry)
 	filter, err := s.filter()
 	if err != nil {
 		return err
@@ -119,7 +116,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	v.discovery = &discovery{
 		source: source, target: target, sourceName: clusterName(s.Route.Source), targetName: clusterName(s.Route.Target),
 		mirror: v.mirror, store: v.store, mapper: h, filter: filter, events: log, log: v.log.Named("discovery"),
-		interval: s.Route.Topics.DiscoverInterval.Duration(), oneCluster: sameCluster(s.Route.Source.Bootstrap, s.Route.Target.Bootstrap),
+		interval: s.Route.Topics.DiscoverInterval.Duration(), oneCluster: native.SameCluster(s.Route.Source.Bootstrap, s.Route.Target.Bootstrap),
 	}
 	for _, c := range []cluster.Config{s.Route.Source, s.Route.Target} {
 		if len(c.Ignored) > 0 {
@@ -130,7 +127,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	cfg.IdleTimeout = s.Server.IdleTimeout.Duration()
 	v.server, err = api.New(cfg, api.Deps{
 		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry,
-		Identity: api.Identity{Role: "standalone", Version: version, Revision: builtFrom(), Worker: s.worker(), Route: s.routeName(), Started: time.Now()},
+		Identity: api.Identity{Role: "standalone", Version: version, Revision: builtFrom(), Worker: s.worker(), Route: s.RouteName(), Started: time.Now()},
 	})
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/internal/conf"
+	"github.com/causeway-mirror/causeway/internal/native"
 )
 
 // settingFlags are standalone's flags. They are kept as they were given and written over the file's values, so that flags win.
@@ -96,8 +97,8 @@ func (f *settingFlags) load() (settings, error) {
 	}
 	flagErr := errors.Join(f.applyClusters(&s), f.applyMirror(&s))
 	if fileErr != nil { // what the file would have said is not known: only the flags, and no missing cluster or topic, can be judged
-		_, filterErr := s.filter()
-		return s, errors.Join(fileErr, flagErr, s.validateModes(), filterErr, s.validateWorker(), s.validateRest())
+		_, filterErr := s.Filter()
+		return s, errors.Join(fileErr, flagErr, s.ValidateModes(), filterErr, s.ValidateWorker(), s.validateRest())
 	}
 	return s, errors.Join(flagErr, s.validate())
 }
@@ -134,7 +135,7 @@ func (f *settingFlags) applyCluster(c *cluster.Config, flag, bootstrap, file str
 		}
 		read, err := cluster.FromProperties(c.Name, properties)
 		if err != nil {
-			return prefixed(err, "--"+flag+"-config "+file+": ")
+			return native.Prefixed(err, "--"+flag+"-config "+file+": ")
 		}
 		if len(read.Bootstrap) == 0 || f.given(flag) {
 			read.Bootstrap = c.Bootstrap
@@ -172,7 +173,7 @@ func (f *settingFlags) size(name, text string, place *conf.Bytes) error {
 func splitAll(lists []string) []string {
 	var all []string
 	for _, list := range lists {
-		all = append(all, splitPatterns(list)...)
+		all = append(all, native.SplitPatterns(list)...)
 	}
 	return all
 }

@@ -58,14 +58,14 @@ func TestFileSetsEverything(t *testing.T) {
 	t.Parallel()
 	s, err := load(t, "--config", writeFile(t, fullFile))
 	require.NoError(t, err)
-	require.Equal(t, "@sjc1@dca1@7", s.routeName().String())
+	require.Equal(t, "@sjc1@dca1@7", s.RouteName().String())
 	require.Equal(t, []string{"orders", `payments\..*`}, s.Route.Topics.Include)
 	require.Equal(t, "{source}.{topic}", s.Route.Topics.Rename)
 	require.Equal(t, "modulo", s.Route.Topics.PartitionMismatch)
 	require.False(t, s.Route.Topics.Create)
 	require.Equal(t, 10*time.Second, s.Route.Topics.DiscoverInterval.Duration())
 	require.Equal(t, conf.Bytes(512<<20), s.Worker.Memory)
-	inFlight, err := s.inFlight()
+	inFlight, err := s.InFlight()
 	require.NoError(t, err)
 	require.Equal(t, int64(8<<20), inFlight)
 	require.Equal(t, "w9", s.worker())
@@ -135,14 +135,4 @@ func TestFaultyFilesLeaveFlagsToBeJudged(t *testing.T) {
 	_, err = load(t, "--source", "a:1", "--source-config", properties, "--target", "b:1", "--topics", "t")
 	require.ErrorContains(t, err, "absent.properties")
 	require.NotContains(t, err.Error(), "bootstrap", "--source names a broker")
-}
-
-func TestStart(t *testing.T) {
-	t.Parallel()
-	for text, good := range map[string]bool{
-		"earliest": true, "latest": true, "2026-01-02T03:04:05Z": true, "90m": true,
-		"": false, "0s": false, "-1h": false, "2026-01-02": false, "Earliest": false,
-	} {
-		require.Equal(t, good, validateStart(text) == nil, text)
-	}
 }

@@ -24,7 +24,7 @@ func newMirror(s settings, deps mirrorDeps) (mirrorer, error) {
 		return nil, err
 	}
 	c, err := connector.New(cfg, connector.Deps{
-		Log: deps.log, Registerer: deps.registerer, Route: s.routeName(), Worker: s.worker(), Source: s.Route.Source, Target: s.Route.Target,
+		Log: deps.log, Registerer: deps.registerer, Route: s.RouteName(), Worker: s.worker(), Source: s.Route.Source, Target: s.Route.Target,
 		Store: deps.store, Events: deps.events, Handler: deps.handler,
 	})
 	if err != nil {
@@ -35,7 +35,7 @@ func newMirror(s settings, deps mirrorDeps) (mirrorer, error) {
 
 // connectorConfig maps the settings; now is what a start some time back is counted from.
 func connectorConfig(s settings, now time.Time) (connector.Config, error) {
-	inFlight, err := s.inFlight()
+	inFlight, err := s.InFlight()
 	if err != nil {
 		return connector.Config{}, err
 	}

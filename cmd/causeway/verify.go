@@ -18,6 +18,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/route"
@@ -32,7 +33,7 @@ const exitIncomparable = 2
 // verification is one comparison of two clusters.
 type verification struct {
 	source, target cluster.Config
-	topics         topicFilter
+	topics         native.Filter
 	handler        *handler.Handler
 	committed      bool
 	idle           time.Duration
@@ -118,7 +119,7 @@ func (v *verifyCommand) run(ctx context.Context) error {
 // settings are standalone's, with the faults that matter for reading.
 func (v *verifyCommand) settings() (settings, error) {
 	s, err := v.flags.load()
-	faults := []error{err, oneOf("--from", v.from, "earliest", "checkpoint")}
+	faults := []error{err, native.OneOf("--from", v.from, "earliest", "checkpoint")}
 	if !(v.sample > 0 && v.sample <= 1) {
 		faults = append(faults, fault("--sample", fmt.Sprint(v.sample), "must be more than 0 and at most 1"))
 	}
@@ -255,7 +256,7 @@ func (v *verification) plan(ctx context.Context, source, target *side) ([]pair, 
 func (v *verification) selected(counts map[string]int32) (map[string]handler.Topic, error) {
 	topics := map[string]handler.Topic{}
 	for name := range counts {
-		if v.topics.refusal(name, false) != "" {
+		if v.topics.Refusal(name, false) != "" {
 			continue
 		}
 		t, err := v.handler.Topic(name)
@@ -264,7 +265,7 @@ func (v *verification) selected(counts map[string]int32) (map[string]handler.Top
 		}
 		topics[name] = t
 	}
-	missing := v.topics.missing(func(name string) bool { _, ok := counts[name]; return ok })
+	missing := v.topics.Missing(func(name string) bool { _, ok := counts[name]; return ok })
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("topics %v do not exist on the source", missing)
 	}

@@ -1,4 +1,4 @@
-package main
+package native
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// topicFilter decides which topics of the source are mirrored.
-type topicFilter struct {
+// Filter decides which topics of the source are mirrored.
+type Filter struct {
 	include, exclude []pattern
 }
 
@@ -42,8 +42,8 @@ func (p pattern) name() (string, bool) {
 	return unescaped, plainName.MatchString(unescaped)
 }
 
-// refusal says why a topic is not mirrored; "" means that it is.
-func (f topicFilter) refusal(topic string, internal bool) string {
+// Refusal says why a topic is not mirrored; "" means that it is.
+func (f Filter) Refusal(topic string, internal bool) string {
 	if internal || strings.HasPrefix(topic, "__") {
 		return "internal topic"
 	}
@@ -60,8 +60,8 @@ func (f topicFilter) refusal(topic string, internal bool) string {
 	return "matches no include pattern"
 }
 
-// missing lists the topics that are named literally and match nothing that exists.
-func (f topicFilter) missing(exists func(string) bool) []string {
+// Missing lists the topics that are named literally and match nothing that exists.
+func (f Filter) Missing(exists func(string) bool) []string {
 	var names []string
 	for _, p := range f.include {
 		if name, literal := p.name(); literal && !exists(name) {
@@ -71,8 +71,8 @@ func (f topicFilter) missing(exists func(string) bool) []string {
 	return names
 }
 
-// splitPatterns cuts a list at its commas, but not at those inside (), [] or {} or after a backslash, which belong to an expression.
-func splitPatterns(list string) []string {
+// SplitPatterns cuts a list at its commas, but not at those inside (), [] or {} or after a backslash, which belong to an expression.
+func SplitPatterns(list string) []string {
 	var (
 		parts []string
 		start int

@@ -1,4 +1,4 @@
-package main
+package native
 
 import (
 	"testing"
@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func filterOf(t *testing.T, include, exclude []string) topicFilter {
+func filterOf(t *testing.T, include, exclude []string) Filter {
 	t.Helper()
-	var f topicFilter
+	var f Filter
 	for _, text := range include {
 		p, err := compilePattern(text)
 		require.NoError(t, err)
@@ -40,14 +40,14 @@ func TestRefusal(t *testing.T) {
 		{"__consumer_offsets", false, "internal topic"},
 		{"orders", true, "internal topic"},
 	} {
-		require.Equal(t, row.want, f.refusal(row.topic, row.internal), row.topic)
+		require.Equal(t, row.want, f.Refusal(row.topic, row.internal), row.topic)
 	}
 }
 
 func TestMissingNamesOnlyLiterals(t *testing.T) {
 	t.Parallel()
 	f := filterOf(t, []string{"orders", "eu.bills", `eu\.pay`, "clicks.*", "there"}, nil)
-	require.Equal(t, []string{"orders", "eu.bills", "eu.pay"}, f.missing(func(name string) bool { return name == "there" }))
+	require.Equal(t, []string{"orders", "eu.bills", "eu.pay"}, f.Missing(func(name string) bool { return name == "there" }))
 }
 
 func TestCompilePattern(t *testing.T) {
@@ -60,6 +60,6 @@ func TestCompilePattern(t *testing.T) {
 
 func TestSplitPatterns(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"a", "b{1,2}", "[x,y]z", "(p,q)", `r\,s`, "t"}, splitPatterns(`a, b{1,2},[x,y]z,(p,q),r\,s ,t`))
-	require.Equal(t, []string{""}, splitPatterns(""))
+	require.Equal(t, []string{"a", "b{1,2}", "[x,y]z", "(p,q)", `r\,s`, "t"}, SplitPatterns(`a, b{1,2},[x,y]z,(p,q),r\,s ,t`))
+	require.Equal(t, []string{""}, SplitPatterns(""))
 }

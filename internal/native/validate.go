@@ -1,0 +1,226 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/causeway-mirror/causeway/internal/conf"
+)
+
+// MinMemory is what a worker needs before it can hold a single large batch on its way.
+const MinMemory = 64 << 20
+
+// defaultPolicies says what happens when the source or the target is not as the checkpoint left it.
+func defaultPolicies() map[string]string {
+	return map[string]string{
+		"truncated": "continue", "recreated": "continue", "diverged": "halt", "deleted": "halt", "target_lost": "halt",
+		"foreign_writer": "continue", "oversized": "halt", "refused": "halt",
+	}
+}
+
+// ValidateRoute judges clusters, topics and policies. Where a flag sets the same, its name is told beside the key.
+func (f *File) ValidateRoute() error {
+	r := &f.Route
+	faults := []error{
+		Prefixed(r.Source.Validate(), "route.source (--source): "),
+		Prefixed(r.Target.Validate(), "route.target (--target): "),
+		Prefixed(r.Topics.Validate(), "route.topics."),
+		f.ValidateModes(),
+	}
+	for _, name := range []struct{ key, value string }{{"route.source.name", r.Source.Name}, {"route.target.name", r.Target.Name}, {"route.id", r.ID}} {
+		if name.value == "" || strings.ContainsAny(name.value, "@/ ") {
+			faults = append(faults, Fault(name.key, name.value, "must not be empty or hold @, / or spaces"))
+		}
+	}
+	if SameCluster(r.Source.Bootstrap, r.Target.Bootstrap) && r.Topics.Rename == "{topic}" && len(r.Topics.Mapping) == 0 && r.Topics.MappingFile == "" {
+		faults = append(faults, Fault("route.target (--target)", strings.Join(r.Target.Bootstrap, ","), "is the source too, and topics keep their names: each would be copied onto itself"))
+	}
+	_, filterErr := f.Filter()
+	faults = append(faults, Positive("route.topics.discover_interval", r.Topics.DiscoverInterval), validatePolicies(r.On), filterErr)
+	return errors.Join(faults...)
+}
+
+// ValidateModes judges the words of the route that have a default.
+func (f *File) ValidateModes() error {
+	return errors.Join(
+		OneOf("route.isolation (--isolation)", f.Route.Isolation, "read_committed", "read_uncommitted"),
+		OneOf("route.delivery (--delivery)", f.Route.Delivery, "exactly-once", "at-least-once"),
+		OneOf("route.loops", f.Route.Loops, "refuse"),
+		validateStart(f.Route.Start),
+	)
+}
+
+// validatePolicies accepts the defaults only: the other answers are not there yet, and a policy that does nothing would be a lie.
+func validatePolicies(on map[string]string) error {
+	defaults := defaultPolicies()
+	var faults []error
+	for _, key := range sortedKeys(on) {
+		want, known := defaults[key]
+		switch {
+		case !known:
+			faults = append(faults, Fault("route.on."+key, on[key], "unknown; known are "+strings.Join(sortedKeys(defaults), ", ")))
+		case on[key] != want:
+			faults = append(faults, Fault("route.on."+key, on[key], "this version can only "+want))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Filter compiles the topic patterns.
+func (f *File) Filter() (Filter, error) {
+	var (
+		filter Filter
+		faults []error
+	)
+	compile := func(key, flag string, texts []string) (out []pattern) {
+		for i, text := range texts {
+			p, err := compilePattern(text)
+			if err != nil {
+				faults = append(faults, Fault(fmt.Sprintf("route.topics.%s[%d] (%s)", key, i, flag), text, err.Error()))
+				continue
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	filter.include = compile("include", "--topics", f.Route.Topics.Include)
+	filter.exclude = compile("exclude", "--exclude", f.Route.Topics.Exclude)
+	return filter, errors.Join(faults...)
+}
+
+// ValidateWorker judges the section worker.
+func (f *File) ValidateWorker() error {
+	w := &f.Worker
+	_, inFlightErr := f.InFlight()
+	faults := []error{
+		AtLeastOne("worker.streams (--streams)", w.Streams),
+		AtLeastOne("worker.fetchers (--fetchers)", w.Fetchers),
+		AtLeastOne("worker.ack_window", w.AckWindow),
+		Positive("worker.commit_interval (--commit-interval)", w.CommitInterval),
+		Positive("worker.shutdown_timeout", w.ShutdownTimeout),
+	}
+	if w.Memory < MinMemory {
+		faults = append(faults, Fault("worker.memory (--memory)", w.Memory.String(), "must be at least "+conf.Bytes(MinMemory).String()))
+	}
+	if w.Spill.MaxBytes != 0 {
+		faults = append(faults, Fault("worker.spill.max_bytes (--spill-max)", w.Spill.MaxBytes.String(), "this version cannot spill to disk; must be 0"))
+	}
+	return errors.Join(append(faults, inFlightErr)...)
+}
+
+// leastSession is the shortest session timeout that leaves a busy machine time to answer.
+const leastSession = conf.Duration(time.Second)
+
+// ValidateCoordination judges the section coordination.
+func (f *File) ValidateCoordination() error {
+	c := &f.Coordination
+	faults := []error{validateZooKeeper("coordination.zookeeper", c.ZooKeeper)}
+	if c.Cluster == "" || strings.Contains(c.Cluster, "/") {
+		faults = append(faults, Fault("coordination.cluster", c.Cluster, "must name a Helix cluster, without /"))
+	}
+	if c.SessionTimeout < leastSession {
+		faults = append(faults, Fault("coordination.session_timeout", c.SessionTimeout.String(), "must be at least "+leastSession.String()))
+	}
+	return errors.Join(faults...)
+}
+
+// validateZooKeeper accepts HOST:PORT,… with or without a /chroot behind.
+func validateZooKeeper(key, text string) error {
+	hosts, _, _ := strings.Cut(text, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		name, port, err := net.SplitHostPort(strings.TrimSpace(host))
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		if err != nil || name == "" {
+			return Fault(key, text, "must be HOST:PORT,... with or without a /chroot behind")
+		}
+	}
+	return nil
+}
+
+// ValidateOffsets judges the section offsets; stores are those that the program can use.
+func (f *File) ValidateOffsets(stores ...string) error {
+	faults := []error{OneOf("offsets.store", f.Offsets.Store, stores...)}
+	if f.Offsets.Store == StoreFile && f.Offsets.Dir == "" {
+		faults = append(faults, Fault("offsets.dir (--state)", "", "must name a folder"))
+	}
+	if f.Offsets.Store == StoreZooKeeper && f.Offsets.ZooKeeper != "" {
+		faults = append(faults, validateZooKeeper("offsets.zookeeper", f.Offsets.ZooKeeper))
+	}
+	if group := f.Group(); strings.Contains(group, "/") {
+		faults = append(faults, Fault("offsets.group", group, "must not hold /"))
+	}
+	return errors.Join(faults...)
+}
+
+// ValidateController judges the section controller.
+func (f *File) ValidateController() error {
+	c := &f.Controller
+	faults := []error{
+		notNegative("controller.rebalance.delay", c.Rebalance.Delay),
+		notNegative("controller.rebalance.min_interval", c.Rebalance.MinInterval),
+		OneOf("controller.rebalance.handover", c.Rebalance.Handover, "sequential", "overlap"),
+		Positive("controller.validate_interval", c.ValidateInterval),
+		Positive("controller.lag_interval", c.LagInterval),
+		notNegative("controller.stuck.after", c.Stuck.After),
+	}
+	if c.Rebalance.Threshold < 1 {
+		faults = append(faults, Fault("controller.rebalance.threshold", strconv.FormatFloat(c.Rebalance.Threshold, 'g', -1, 64), "must be at least 1"))
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"controller.standby_workers", c.StandbyWorkers}, {"controller.stuck.max_moves", c.Stuck.MaxMoves}} {
+		if n.value < 0 {
+			faults = append(faults, Fault(n.key, strconv.Itoa(n.value), "must be 0 or more"))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// ValidateServer judges the section server.
+func (f *File) ValidateServer() error {
+	faults := []error{Positive("server.idle_timeout", f.Server.IdleTimeout)}
+	if _, port, err := net.SplitHostPort(f.Server.Listen); err != nil {
+		faults = append(faults, Fault("server.listen (--listen)", f.Server.Listen, "must be HOST:PORT or :PORT"))
+	} else if _, err = strconv.ParseUint(port, 10, 16); err != nil {
+		faults = append(faults, Fault("server.listen (--listen)", f.Server.Listen, "the port must be a number from 0 to 65535"))
+	}
+	return errors.Join(faults...)
+}
+
+// ValidateLog judges the section log.
+func (f *File) ValidateLog() error {
+	levelErr := error(nil)
+	if hclog.LevelFromString(f.Log.Level) == hclog.NoLevel {
+		levelErr = Fault("log.level (--log-level)", f.Log.Level, "must be trace, debug, info, warn, error or off")
+	}
+	return errors.Join(levelErr, OneOf("log.format (--log-format)", f.Log.Format, "text", "json"))
+}
+
+// validateStart accepts earliest, latest, a time or a duration back.
+func validateStart(text string) error {
+	if text == "earliest" || text == "latest" {
+		return nil
+	}
+	if _, err := time.Parse(time.RFC3339, text); err == nil {
+		return nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return nil
+	}
+	return Fault("route.start (--start)", text, "must be earliest, latest, a time (RFC 3339) or a duration back such as 24h")
+}
+
+// SameCluster says that two lists of brokers have an address in common.
+func SameCluster(a, b []string) bool {
+	return slices.ContainsFunc(a, func(address string) bool { return slices.Contains(b, address) })
+}

@@ -1,0 +1,68 @@
+package native
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		"earliest": true, "latest": true, "2026-01-02T03:04:05Z": true, "90m": true,
+		"": false, "0s": false, "-1h": false, "2026-01-02": false, "Earliest": false,
+	} {
+		require.Equal(t, good, validateStart(text) == nil, text)
+	}
+}
+
+// judge returns the faults of every section of a file that is f's defaults with one change.
+func judge(change func(*File)) string {
+	f := Default()
+	f.Coordination.ZooKeeper = "zk1:2181,zk2:2181/chroot"
+	change(&f)
+	err := errors.Join(f.ValidateModes(), f.ValidateWorker(), f.ValidateCoordination(), f.ValidateOffsets(StoreZooKeeper, StoreFile),
+		f.ValidateController(), f.ValidateServer(), f.ValidateLog())
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestEveryFaultNamesItsKey(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, judge(func(*File) {}))
+	for key, change := range map[string]func(*File){
+		"route.isolation":                func(f *File) { f.Route.Isolation = "none" },
+		"route.start":                    func(f *File) { f.Route.Start = "soon" },
+		"worker.memory":                  func(f *File) { f.Worker.Memory = 1 << 20 },
+		"worker.in_flight":               func(f *File) { f.Worker.InFlight = "much" },
+		"coordination.zookeeper":         func(f *File) { f.Coordination.ZooKeeper = "zk1" },
+		"coordination.cluster":           func(f *File) { f.Coordination.Cluster = "a/b" },
+		"coordination.session_timeout":   func(f *File) { f.Coordination.SessionTimeout = 1 },
+		"offsets.store":                  func(f *File) { f.Offsets.Store = "memory" },
+		"offsets.zookeeper":              func(f *File) { f.Offsets.ZooKeeper = ":2181" },
+		"offsets.group":                  func(f *File) { f.Offsets.Group = "a/b" },
+		"offsets.dir":                    func(f *File) { f.Offsets.Store, f.Offsets.Dir = StoreFile, "" },
+		"controller.rebalance.threshold": func(f *File) { f.Controller.Rebalance.Threshold = 0.5 },
+		"controller.rebalance.handover":  func(f *File) { f.Controller.Rebalance.Handover = "fast" },
+		"controller.standby_workers":     func(f *File) { f.Controller.StandbyWorkers = -1 },
+		"server.listen":                  func(f *File) { f.Server.Listen = "8080" },
+		"log.level":                      func(f *File) { f.Log.Level = "loud" },
+	} {
+		require.Contains(t, judge(change), key)
+	}
+}
+
+func TestNamesHaveDefaults(t *testing.T) {
+	t.Parallel()
+	f := Default()
+	f.Route.Source.Name, f.Route.Target.Name = "sjc1", "dca1"
+	f.Coordination.ZooKeeper = "zk1:2181"
+	require.Equal(t, "causeway-sjc1-dca1", f.Group())
+	require.Equal(t, "zk1:2181", f.OffsetsZooKeeper())
+	require.NotEmpty(t, f.WorkerID("w"))
+	f.Worker.ID, f.Offsets.Group, f.Offsets.ZooKeeper = "w9", "g", "zk9:2181"
+	require.Equal(t, []string{"w9", "g", "zk9:2181"}, []string{f.WorkerID("w"), f.Group(), f.OffsetsZooKeeper()})
+}
