@@ -46,7 +46,7 @@ func (l *Lane) Want() (position route.Offset, generation uint32, maxBytes int32)
 // lanes of one dead broker would fill the memory of all.
 func (l *Lane) roomLocked(now time.Time) int64 {
 	switch {
-	case l.paused, l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0:
+	case l.heldLocked(), l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0:
 		return 0
 	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
 		return 0

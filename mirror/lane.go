@@ -54,6 +54,8 @@ type Lane struct {
 	// backlog: counted among the lanes that have more to send than they get away.
 	backlog bool
 	paused  bool
+	// suspended: whether the partition is still this worker's is not known at the moment.
+	suspended bool
 	// closing is set when nothing more may be sent; drained closes when nothing is unanswered any more.
 	closing bool
 	drained chan struct{}
@@ -69,7 +71,9 @@ type progress struct {
 	committedAt time.Time
 	behindSince time.Time // since when the source's end lies beyond the acked position
 	halted      bool      // an event told of it, so its end must be told too
-	lastError   string
+	// doubted: the target or the store knows of an owner of another epoch, so what is stored must be read again.
+	doubted   bool
+	lastError string
 }
 
 // newLane starts at a checkpoint, which is in the store already: its id and epoch must be there before the first produce (KIP-98 state
@@ -185,7 +189,9 @@ func (l *Lane) stored(c offsets.Checkpoint, overtaken bool, err error) {
 		l.pos.dirty = true
 		return
 	}
-	if !overtaken { // else what is stored is another owner's, perhaps of another epoch: it says nothing of ours
+	if overtaken { // what is stored is another owner's, perhaps of another epoch: it says nothing of ours
+		l.pos.doubted = true
+	} else {
 		l.pos.committed = max(l.pos.committed, c.SourceOffset)
 	}
 	l.pos.committedAt = l.stream.now()

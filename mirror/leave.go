@@ -1,5 +1,7 @@
 package mirror
 
+import "github.com/causeway-mirror/causeway/offsets"
+
 // codeOtherTopic is the protocol's name for a topic whose id is not the one that was asked for: it was deleted and created anew.
 const codeOtherTopic = "INCONSISTENT_TOPIC_ID"
 
@@ -9,6 +11,15 @@ func (l *Lane) Stale() (recreated, recount bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.in.fault != nil && l.in.fault.Code == codeOtherTopic, l.out.recount
+}
+
+// Doubted says, once, that the target or the store may know another owner's epoch: what is stored must be read again. The lane goes on
+// trying meanwhile, because what the target says is a hint. The checkpoint is the one that the lane goes by.
+func (l *Lane) Doubted() (c offsets.Checkpoint, doubted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	doubted, l.pos.doubted = l.pos.doubted, false
+	return l.pos.checkpoint, doubted
 }
 
 // Forget takes a lane that could not be drained off its stream. Its answers may still come; what they acknowledge is not committed, so the next

@@ -83,7 +83,7 @@ func (l *Lane) Next() int {
 	if i, ok := l.nextLocked(); ok {
 		return len(l.out.queue.at(i).batch)
 	}
-	if l.out.phase == asking && !l.out.inquiring && !l.paused && !l.closing {
+	if l.out.phase == asking && !l.out.inquiring && !l.heldLocked() && !l.closing {
 		return -1
 	}
 	return 0
@@ -135,11 +135,9 @@ func (l *Lane) nextLocked() (uint64, bool) {
 	o := &l.out
 	q := &o.queue
 	switch {
-	case l.paused:
-		return 0, false
 	case l.closing && o.phase == open && o.flying.len() == 0:
 		return l.windowEndLocked() // so that the next owner need not find out what became of it
-	case l.closing:
+	case l.closing, l.heldLocked():
 		return 0, false
 	}
 	switch o.phase {
@@ -195,13 +193,19 @@ func (l *Lane) forgottenLocked() bool {
 	if l.plan.IDExpiration == 0 || l.stream.now().Sub(o.heard) <= l.plan.IDExpiration/2 {
 		return false
 	}
+	l.askAgainLocked()
+	l.drainedLocked()
+	return true
+}
+
+// askAgainLocked begins the take-over anew. Nothing may be unanswered.
+func (l *Lane) askAgainLocked() {
+	o := &l.out
 	o.sent, o.window, o.opened = o.queue.head, 0, 0
 	if o.holed {
 		l.resetLocked()
 	}
 	l.enterLocked(asking)
-	l.drainedLocked()
-	return true
 }
 
 // Answer takes the target's answer to the oldest batch that was taken and not answered: all as it was sent, base the target offset of

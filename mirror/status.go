@@ -15,6 +15,7 @@ const (
 	Starting  State = "starting"  // asks the target what it holds
 	Mirroring State = "mirroring" // copies, or has nothing to copy
 	Paused    State = "paused"    // by an operator
+	Suspended State = "suspended" // until it is known again whose the partition is
 	Draining  State = "draining"  // is about to leave this worker
 	Halted    State = "halted"    // needs something; it is tried again by itself
 	Degraded  State = "degraded"  // worked before, and waits for its target or source
@@ -89,6 +90,8 @@ func (l *Lane) stateLocked() (State, string) {
 	switch {
 	case l.closing:
 		return Draining, ""
+	case l.suspended:
+		return Suspended, errSuspended.Error()
 	case l.paused:
 		return Paused, ""
 	case l.in.fault != nil:

@@ -91,10 +91,15 @@ func (*Mirror) Drain(ctx context.Context, l *Lane) error {
 	select {
 	case <-l.close():
 	case <-ctx.Done():
-		return errors.Join(errors.New("drain: not everything was answered in time"), l.stream.commit(context.WithoutCancel(ctx)))
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateCommit)
+		defer cancel()
+		return errors.Join(errors.New("drain: not everything was answered in time"), l.stream.commitLane(late, l))
 	}
-	return l.stream.commit(ctx)
+	return l.stream.commitLane(ctx, l)
 }
+
+// lateCommit is what the commit of a lane gets that could not be drained in time.
+const lateCommit = 2 * time.Second
 
 // Remove forgets a lane that was drained, and whose source and sink have let go of it.
 func (m *Mirror) Remove(l *Lane) {
@@ -202,6 +207,7 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	next, retry := s.now().Add(s.cfg.CommitInterval), s.now().Add(s.cfg.RetryInterval)
+	unavailable := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -219,11 +225,19 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 		if !s.urgent.Swap(false) && now.Before(next) {
 			continue
 		}
-		if err := s.commit(ctx); err != nil && ctx.Err() == nil {
+		switch err := s.commit(ctx); {
+		case err == nil, ctx.Err() != nil:
+			unavailable = false
+		case !errors.Is(err, offsets.ErrUnavailable):
 			return err
+		case !unavailable: // the same is not logged at each interval
+			unavailable = true
+			s.deps.Log.Warn("positions can't be stored at the moment; they are stored when the store is back", "err", err)
 		}
-		// A store that needs long for a commit gets longer intervals, so that committing never becomes the load.
-		next = s.now().Add(max(s.cfg.CommitInterval, 10*s.now().Sub(now)))
+		next = s.now().Add(s.cfg.CommitInterval)
+		if !unavailable { // a store that needs long for a commit gets longer intervals, so that committing never becomes the load
+			next = s.now().Add(max(s.cfg.CommitInterval, 10*s.now().Sub(now)))
+		}
 	}
 }
 
@@ -252,10 +266,29 @@ func (l *Lane) closeWindow() {
 	}
 }
 
-// commit stores the checkpoints that changed. This is the only place where positions are committed.
+// commitLane returns when the lane's checkpoint is stored. Many lanes that end at once share the commits: while one is under way, the others
+// wait, and the next one is for all of them.
+func (s *Stream) commitLane(ctx context.Context, l *Lane) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	l.mu.Lock()
+	changed := l.pos.dirty
+	l.mu.Unlock()
+	if !changed {
+		return nil
+	}
+	return s.commitLocked(ctx)
+}
+
+// commit stores the checkpoints that changed.
 func (s *Stream) commit(ctx context.Context) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
+	return s.commitLocked(ctx)
+}
+
+// commitLocked is the only place where positions are committed. The caller holds saving.
+func (s *Stream) commitLocked(ctx context.Context) error {
 	var checkpoints []offsets.Checkpoint
 	var lanes []*Lane
 	for _, l := range s.list() {

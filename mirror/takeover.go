@@ -29,7 +29,7 @@ func (l *Lane) Inquiry() (q offsets.Inquiry, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := &l.out
-	if o.phase != asking || o.inquiring || l.paused || l.closing {
+	if o.phase != asking || o.inquiring || l.heldLocked() || l.closing {
 		return q, due
 	}
 	if now.Before(o.notBefore) {
@@ -92,6 +92,7 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 	case h.Known && h.Epoch == c.ProducerEpoch:
 		l.standsLocked(h)
 	case h.Known && h.Epoch > c.ProducerEpoch:
+		l.pos.doubted = true
 		l.doubtLocked("INVALID_PRODUCER_EPOCH", fmt.Sprintf("epoch %d was begun by another owner, ours is %d", h.Epoch, c.ProducerEpoch))
 	case log:
 		l.unknownLocked(h)

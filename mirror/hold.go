@@ -1,0 +1,43 @@
+package mirror
+
+import (
+	"errors"
+
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// errSuspended is why a suspended lane stands still.
+var errSuspended = errors.New("the coordinator is silent, and the partition may be another worker's")
+
+// Suspend keeps the lane from fetching, sending and asking until Resume. What is unanswered is still answered. It may be repeated.
+func (l *Lane) Suspend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.suspended = true
+}
+
+// Resume takes Suspend back. Meanwhile others may have sent for the partition, so the lane takes over anew before it sends.
+func (l *Lane) Resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.suspended {
+		return
+	}
+	l.suspended = false
+	o := &l.out
+	switch o.phase {
+	case open, certifying, walking:
+		if o.flying.len() > 0 {
+			l.failedLocked(&route.Fault{Class: route.Moved, Code: "SUSPENDED", Err: errSuspended})
+		} else {
+			l.askAgainLocked()
+		}
+	case asking, failing, halted: // it asks by itself, or waits for something else
+	}
+	l.in.withheld = false
+	l.wake.Source()
+	l.wake.Sink()
+}
+
+// heldLocked says that the lane shall neither fetch nor send.
+func (l *Lane) heldLocked() bool { return l.paused || l.suspended }
