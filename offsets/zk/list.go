@@ -1,0 +1,56 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	zookeeper "github.com/go-zookeeper/zk"
+
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Partitions lists the partitions of which an offset or a checkpoint is stored, by topic and number, uReplicator's included. Nodes whose
+// name is no number are not ours and are left out.
+func (s *Store) Partitions(ctx context.Context) ([]route.Partition, error) {
+	var parts []route.Partition
+	err := s.session.read(ctx, "list checkpoints", func(ctx context.Context) error {
+		parts = nil
+		if err := s.sync(ctx); err != nil {
+			return err
+		}
+		for _, root := range []string{s.at.offsets(), s.at.causeway()} {
+			topics, err := s.children(ctx, root)
+			if err != nil {
+				return err
+			}
+			for _, topic := range topics {
+				numbers, err := s.children(ctx, root+"/"+topic)
+				if err != nil {
+					return err
+				}
+				for _, text := range numbers {
+					if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 && strconv.FormatInt(n, 10) == text {
+						parts = append(parts, route.Partition{Topic: topic, Partition: int32(n)})
+					}
+				}
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(parts, route.Partition.Compare)
+	return slices.Compact(parts), err
+}
+
+// children names the children of a node, none if it is not there.
+func (s *Store) children(ctx context.Context, path string) ([]string, error) {
+	names, err := call(ctx, s.session, func(c *zookeeper.Conn) ([]string, error) {
+		names, _, err := c.Children(path)
+		return names, err
+	})
+	if errors.Is(err, zookeeper.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}

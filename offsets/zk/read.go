@@ -1,0 +1,190 @@
+package zk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	zookeeper "github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// readAhead is how many reads are under way at once. The library keeps their order on one connection, so more only cost memory.
+const readAhead = 128
+
+// absent is the version of a node that is not there.
+const absent = -1
+
+// node is what was read of a node.
+type node struct {
+	data    []byte
+	version int32 // absent if there is none
+}
+
+// entry is what is stored of one partition.
+type entry struct {
+	checkpoint  *offsets.Checkpoint // nil if nothing is
+	offset      route.Offset        // what the plain node holds
+	plain, rest int32               // versions of the two nodes
+	cached      bool                // remembered, so that somebody may have changed it since
+	err         error               // a *NodeError: what is stored can't be read
+}
+
+func (s *Store) get(ctx context.Context, path string) (node, error) {
+	n, err := call(ctx, s.session, func(c *zookeeper.Conn) (node, error) {
+		data, stat, err := c.Get(path)
+		if err != nil {
+			return node{}, err
+		}
+		return node{data, stat.Version}, nil
+	})
+	if errors.Is(err, zookeeper.ErrNoNode) {
+		return node{version: absent}, nil
+	}
+	return n, err
+}
+
+// sync has the server that we are connected to catch up with the leader.
+func (s *Store) sync(ctx context.Context) error {
+	_, err := call(ctx, s.session, func(c *zookeeper.Conn) (string, error) { return c.Sync(s.at.group) })
+	return err
+}
+
+// fetch reads what is stored of partitions, now, and remembers it. Only a lost connection is an error of the whole.
+func (s *Store) fetch(ctx context.Context, parts []route.Partition) (map[route.Partition]entry, error) {
+	if err := s.sync(ctx); err != nil {
+		return nil, err
+	}
+	read := make([]entry, len(parts))
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(readAhead)
+	for i, p := range parts {
+		g.Go(func() (err error) {
+			read[i], err = s.readPartition(within, p)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	entries := make(map[route.Partition]entry, len(parts))
+	for i, p := range parts {
+		entries[p] = read[i]
+	}
+	if err := s.missing(ctx, entries); err != nil {
+		return nil, err
+	}
+	s.cache.put(entries)
+	return entries, nil
+}
+
+// readPartition reads the two nodes of a partition. They change together but are read one after the other, so a difference counts only if
+// both were still the same when they were read again.
+func (s *Store) readPartition(ctx context.Context, p route.Partition) (entry, error) {
+	var before [2]int32
+	for again := false; ; again = true {
+		plain, err := s.get(ctx, s.at.plain(p))
+		if err != nil {
+			return entry{}, err
+		}
+		rest, err := s.get(ctx, s.at.rest(p))
+		if err != nil {
+			return entry{}, err
+		}
+		versions := [2]int32{plain.version, rest.version}
+		e := s.understand(p, plain, rest)
+		agree := e.err == nil && (e.checkpoint == nil || !e.checkpoint.Foreign)
+		if agree || again && versions == before {
+			return e, nil
+		}
+		before = versions
+	}
+}
+
+// understand makes a checkpoint of what the two nodes hold.
+func (s *Store) understand(p route.Partition, plain, rest node) entry {
+	e := entry{plain: plain.version, rest: rest.version}
+	if plain.version == absent && rest.version == absent {
+		return e
+	}
+	if plain.version == absent {
+		e.err = &NodeError{Path: s.at.plain(p), Err: fmt.Errorf(
+			"%w: there is a checkpoint at %s but no offset; write here the offset to resume from", offsets.ErrMissing, s.at.rest(p))}
+		return e
+	}
+	if e.offset, e.err = parsePlain(s.at.plain(p), plain.data); e.err != nil {
+		return e
+	}
+	stored := offsets.Checkpoint{Partition: p, SourceOffset: route.NoOffset, ProducerID: -1, ProducerEpoch: -1}
+	if rest.version != absent {
+		switch err := json.Unmarshal(rest.data, &stored); {
+		case err != nil:
+			e.err = corrupt(s.at.rest(p), rest.data, err)
+			return e
+		case stored.Partition != p:
+			e.err = corrupt(s.at.rest(p), rest.data, fmt.Errorf("it is the checkpoint of %s", stored.Partition))
+			return e
+		case stored.SourceOffset == e.offset:
+			e.checkpoint = &stored
+			return e
+		}
+	}
+	if e.offset < 0 {
+		e.err = corrupt(s.at.plain(p), plain.data, errors.New("an offset is at least 0"))
+		return e
+	}
+	e.checkpoint = &offsets.Checkpoint{
+		Partition: p, SourceOffset: e.offset, TargetOffset: route.NoOffset, LeaderEpoch: -1, Foreign: true,
+		ProducerID: stored.ProducerID, ProducerEpoch: stored.ProducerEpoch,
+		SourceTopicID: stored.SourceTopicID, TargetTopicID: stored.TargetTopicID,
+	}
+	return e
+}
+
+// missing marks partitions of which nothing is there although their topic's node says that they were begun.
+func (s *Store) missing(ctx context.Context, entries map[route.Partition]entry) error {
+	topics := map[string]topicNode{}
+	for p, e := range entries {
+		if e.plain != absent || e.rest != absent {
+			continue
+		}
+		t, read := topics[p.Topic]
+		if !read {
+			var err error
+			if t, err = s.readTopic(ctx, p.Topic); err != nil {
+				return err
+			}
+			topics[p.Topic] = t
+		}
+		switch {
+		case t.err != nil:
+			e.err = t.err
+		case t.record.has(p.Partition):
+			e.err = &NodeError{Path: s.at.plain(p), Err: fmt.Errorf(
+				"%w: %s says that it was; write here the offset to resume from", offsets.ErrMissing, s.at.topic(p.Topic))}
+		}
+		entries[p] = e
+	}
+	return nil
+}
+
+// topicNode is what was read of a topic's node.
+type topicNode struct {
+	record  topicRecord
+	version int32
+	err     error // a *NodeError
+}
+
+func (s *Store) readTopic(ctx context.Context, topic string) (topicNode, error) {
+	n, err := s.get(ctx, s.at.topic(topic))
+	if err != nil {
+		return topicNode{}, err
+	}
+	t := topicNode{version: n.version}
+	t.record, t.err = parseTopic(s.at.topic(topic), n.data)
+	return t, nil
+}

@@ -1,0 +1,136 @@
+package zk
+
+import (
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	zookeeper "github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/offsets/storetest"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+// places numbers the chroots, so that tests share a server and nothing else.
+var places atomic.Int32
+
+func newPlace() string { return "/place-" + strconv.Itoa(int(places.Add(1))) }
+
+const group = "causeway-a-b"
+
+// config is of a place on the shared server.
+func config(t testing.TB, place string) Config {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Address, cfg.Group, cfg.SessionTimeout = kafkatest.SharedZooKeeper(t).Addr()+place, group, 5*time.Second
+	return cfg
+}
+
+func open(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), cfg, hclog.NewNullLogger())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// others is a client that writes as operators and uReplicator do.
+type others struct {
+	t    testing.TB
+	conn *zookeeper.Conn
+	root string // of the group
+}
+
+func other(t testing.TB, place string) others {
+	t.Helper()
+	conn, _, err := zookeeper.Connect([]string{kafkatest.SharedZooKeeper(t).Addr()}, 5*time.Second, zookeeper.WithLogger(libraryLog{hclog.NewNullLogger()}))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return others{t, conn, place + "/consumers/" + group}
+}
+
+func (o others) plain(topic string, partition int) string {
+	return o.root + "/offsets/" + topic + "/" + strconv.Itoa(partition)
+}
+
+func (o others) rest(topic string, partition int) string {
+	return o.root + "/causeway/" + topic + "/" + strconv.Itoa(partition)
+}
+
+// set writes without condition, as they do, and makes what is missing.
+func (o others) set(path, value string) {
+	o.t.Helper()
+	for i, c := range path {
+		if c == '/' && i > 0 {
+			_, err := o.conn.Create(path[:i], nil, 0, zookeeper.WorldACL(zookeeper.PermAll))
+			if err != nil {
+				require.ErrorIs(o.t, err, zookeeper.ErrNodeExists)
+			}
+		}
+	}
+	_, err := o.conn.Create(path, []byte(value), 0, zookeeper.WorldACL(zookeeper.PermAll))
+	if err != nil {
+		require.ErrorIs(o.t, err, zookeeper.ErrNodeExists)
+		_, err = o.conn.Set(path, []byte(value), -1)
+	}
+	require.NoError(o.t, err)
+}
+
+func (o others) get(path string) string {
+	o.t.Helper()
+	data, _, err := o.conn.Get(path)
+	require.NoError(o.t, err)
+	return string(data)
+}
+
+func (o others) version(path string) int32 {
+	o.t.Helper()
+	_, stat, err := o.conn.Exists(path)
+	require.NoError(o.t, err)
+	return stat.Version
+}
+
+func (o others) remove(path string) {
+	o.t.Helper()
+	require.NoError(o.t, o.conn.Delete(path, -1))
+}
+
+func loadOne(t testing.TB, s *Store, topic string, partition int32) (offsets.Checkpoint, bool) {
+	t.Helper()
+	p := route.Partition{Topic: topic, Partition: partition}
+	found, err := s.Load(t.Context(), []route.Partition{p})
+	require.NoError(t, err)
+	c, ok := found[p]
+	return c, ok
+}
+
+func requireStored(t testing.TB, s *Store, want offsets.Checkpoint) {
+	t.Helper()
+	got, ok := loadOne(t, s, want.Partition.Topic, want.Partition.Partition)
+	require.True(t, ok)
+	require.True(t, got.Equal(want), "got %+v\nwant %+v", got, want)
+}
+
+func advanced(c offsets.Checkpoint, by route.Offset) offsets.Checkpoint {
+	c.SourceOffset, c.TargetOffset, c.Sequence = c.SourceOffset+by, c.TargetOffset+by, c.Sequence+int32(by)
+	return c
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	kafkatest.Require(t)
+	storetest.Run(t, func(t *testing.T) storetest.Open {
+		t.Helper()
+		cfg := config(t, newPlace())
+		return func() offsets.Store {
+			s, err := Open(t.Context(), cfg, hclog.NewNullLogger())
+			require.NoError(t, err)
+			return s
+		}
+	})
+}
