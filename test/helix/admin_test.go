@@ -67,7 +67,7 @@ func TestJavaWorksInAClusterThatOursMadeAndRuns(t *testing.T) {
 		is.Assign("0", a, helix.Online)
 		is.Assign("1", b, helix.Online)
 		require.NoError(l, ours.AddResource(ctx, is))
-		l.settled("0:a_1=ONLINE 1:b_2=ONLINE", a, b)
+		l.settled("0:a_1=ONLINE 1:b_2=ONLINE")
 		read := l.admin.IdealState(topicA)
 		require.Equal(l, "0:a_1=ONLINE 1:b_2=ONLINE", written(read.Replicas))
 		require.Equal(l, "2", read.Simple["NUM_PARTITIONS"])
@@ -79,10 +79,10 @@ func TestJavaWorksInAClusterThatOursMadeAndRuns(t *testing.T) {
 			is.Assign("2", a, helix.Online)
 			return nil
 		}))
-		l.settled("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ERROR", a, b)
+		l.settled("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ERROR")
 		p.Succeed("2", "OFFLINE", "ONLINE")
 		require.NoError(l, ours.ResetPartitions(ctx, a, topicA, "2"))
-		l.settled("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ONLINE", a, b)
+		l.settled("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ONLINE")
 		require.ErrorIs(l, ours.ResetPartitions(ctx, a, topicA, "2"), helix.ErrRefused, "HA6")
 
 		l.obeysSwitches(ctx, ours)
@@ -99,26 +99,26 @@ func (l *lab) obeysSwitches(ctx context.Context, ours *helix.Admin) {
 	l.Helper()
 	const on, off, some = "0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ONLINE", "0:a_1=OFFLINE 1:a_1=OFFLINE 2:a_1=OFFLINE", "0:a_1=ONLINE 1:a_1=OFFLINE 2:a_1=OFFLINE"
 	require.NoError(l, ours.EnableInstance(ctx, a, false))
-	l.settled(off, a)
+	l.settled(off)
 	require.NoError(l, ours.EnableInstance(ctx, a, true))
-	l.settled(on, a)
+	l.settled(on)
 	require.NoError(l, ours.EnablePartitions(ctx, a, topicA, []string{"2"}, false)) // HA4
 	require.NoError(l, ours.EnablePartitions(ctx, a, topicA, []string{"1"}, false))
-	l.settled(some, a)
+	l.settled(some)
 	require.Equal(l, "1,2", l.tree.record("CONFIGS", "PARTICIPANT", a).Map["HELIX_DISABLED_PARTITION"][topicA])
 	require.NoError(l, ours.EnablePartitions(ctx, a, topicA, []string{"1", "2"}, true))
-	l.settled(on, a)
+	l.settled(on)
 	require.NoError(l, ours.EnableResource(ctx, topicA, false))
-	l.settled(off, a)
+	l.settled(off)
 	require.NoError(l, ours.EnableResource(ctx, topicA, true))
-	l.settled(on, a)
+	l.settled(on)
 
 	require.NoError(l, ours.EnableCluster(ctx, false))
 	require.NoError(l, ours.EnableResource(ctx, topicA, false))
 	require.NoError(l, ours.EnableCluster(ctx, true))
-	l.settled(off, a)
+	l.settled(off)
 	require.NoError(l, ours.EnableResource(ctx, topicA, true))
-	l.settled(on, a)
+	l.settled(on)
 }
 
 // HA2, and what Java's administrator writes, read and changed by ours.

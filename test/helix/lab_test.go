@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	soon  = 30 * time.Second // machines that run tests are busy
+	soon  = time.Minute // machines that run tests are busy
 	often = 20 * time.Millisecond
 
 	topicA = "topicA"
@@ -144,7 +144,7 @@ func (l *lab) view(want string) {
 // none.
 func (l *lab) states(instance, want string) {
 	l.Helper()
-	wait(l.T, want, func() string { return l.tree.states(instance, topicA) }, "current states of "+instance)
+	wait(l.T, want, func() string { return l.tree.line(instance, topicA) }, "current states of "+instance)
 }
 
 // quiet waits until no message is left for an instance.
@@ -153,11 +153,24 @@ func (l *lab) quiet(instance string) {
 	wait(l.T, nil, func() []string { return l.tree.children("INSTANCES", instance, "MESSAGES") }, "messages of "+instance)
 }
 
-// settled waits until the external view is as written and no message is left for any instance.
-func (l *lab) settled(want string, instances ...string) {
+// settled waits until nothing is left to do for topicA: no message for any instance, current states of live instances as written, and so
+// the external view. They are read in the order in which they are changed.
+func (l *lab) settled(want string) {
 	l.Helper()
-	l.view(want)
-	for _, instance := range instances {
-		l.quiet(instance)
-	}
+	wait(l.T, [3]string{"", want, want}, func() [3]string {
+		var messages []string
+		for _, instance := range l.tree.children("INSTANCES") {
+			messages = append(messages, l.tree.children("INSTANCES", instance, "MESSAGES")...)
+		}
+		replicas := map[string]map[string]string{}
+		for _, instance := range l.tree.children("LIVEINSTANCES") {
+			for partition, state := range l.tree.states(instance, topicA) {
+				if replicas[partition] == nil {
+					replicas[partition] = map[string]string{}
+				}
+				replicas[partition][instance] = state
+			}
+		}
+		return [3]string{strings.Join(messages, " "), written(replicas), written(l.admin.ExternalView(topicA).Replicas)}
+	}, "messages, current states, external view")
 }

@@ -92,6 +92,14 @@ func (tr *tree) stat(parts ...string) (*znRecord, *zk.Stat) {
 	return r, stat
 }
 
+// bytes reads a node as it is.
+func (tr *tree) bytes(parts ...string) []byte {
+	tr.t.Helper()
+	data, _, err := tr.conn.Get(tr.path(parts...))
+	require.NoError(tr.t, err)
+	return data
+}
+
 // put creates a node with a record, or replaces what is there.
 func (tr *tree) put(r *znRecord, parts ...string) {
 	tr.t.Helper()
@@ -125,16 +133,25 @@ func (tr *tree) session(instance string) string {
 	return fmt.Sprintf("%x", uint64(stat.EphemeralOwner))
 }
 
-// states is the current states of a resource in an instance's live session, like "0=ONLINE 1=ERROR"; "" if it has none.
-func (tr *tree) states(instance, resource string) string {
+// states is the current states of a resource in an instance's live session, by partition; empty if it has none.
+func (tr *tree) states(instance, resource string) map[string]string {
 	tr.t.Helper()
-	r := tr.record("INSTANCES", instance, "CURRENTSTATES", tr.session(instance), resource)
-	if r == nil {
-		return ""
+	states := map[string]string{}
+	if r := tr.record("INSTANCES", instance, "CURRENTSTATES", tr.session(instance), resource); r != nil {
+		for partition, entry := range r.Map {
+			states[partition] = entry["CURRENT_STATE"]
+		}
 	}
+	return states
+}
+
+// line is states like "0=ONLINE 1=ERROR".
+func (tr *tree) line(instance, resource string) string {
+	tr.t.Helper()
+	states := tr.states(instance, resource)
 	var fields []string
-	for _, partition := range slices.Sorted(maps.Keys(r.Map)) {
-		fields = append(fields, partition+"="+r.Map[partition]["CURRENT_STATE"])
+	for _, partition := range slices.Sorted(maps.Keys(states)) {
+		fields = append(fields, partition+"="+states[partition])
 	}
 	return strings.Join(fields, " ")
 }

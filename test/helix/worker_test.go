@@ -6,7 +6,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/test/helix/peers"
 )
 
@@ -90,6 +96,71 @@ func (s *script) ran(partition string) []string {
 		}
 	}
 	return ran
+}
+
+// Transition is the handler's.
+func (s *script) Transition(ctx context.Context, t helix.Transition) error {
+	return s.run(ctx, t.Name, string(t.From), string(t.To))
+}
+
+// Reset is the handler's.
+func (s *script) Reset(_ context.Context, partitions []helix.Partition) {
+	for _, p := range partitions {
+		s.note("reset " + p.Name)
+	}
+}
+
+// Suspend is the handler's.
+func (s *script) Suspend() {}
+
+// Resume is the handler's.
+func (s *script) Resume() {}
+
+// worker is a participant of ours.
+type worker struct {
+	*script
+
+	l      *lab
+	cancel context.CancelFunc
+	done   chan error // closed after the error of Run
+}
+
+// worker lets an instance of ours join the cluster, and leave it at the end of the test.
+func (l *lab) worker(instance string) *worker {
+	l.Helper()
+	return l.workerVia(l.addr, instance, 20*time.Second)
+}
+
+// workerVia is worker for another way to ZooKeeper and another session timeout.
+func (l *lab) workerVia(addr, instance string, session time.Duration) *worker {
+	l.Helper()
+	cfg := helix.DefaultParticipantConfig()
+	cfg.Config, cfg.Instance = l.config(addr, session), instance
+	require.NoError(l, cfg.Validate())
+	w := &worker{script: newScript(), l: l, done: make(chan error, 1)}
+	p := helix.NewParticipant(cfg, helix.ParticipantDeps{Handler: w.script, Log: hclog.NewNullLogger(), Registerer: prometheus.NewRegistry()})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(l.Context()))
+	w.cancel = cancel
+	go func() {
+		w.done <- p.Run(ctx)
+		close(w.done)
+	}()
+	l.Cleanup(w.stop)
+	wait(l.T, true, func() bool { return p.Session() != nil }, "our participant joins")
+	return w
+}
+
+// stop ends the participant, as a process does that is told to. It may be called again.
+func (w *worker) stop() {
+	w.l.Helper()
+	w.cancel()
+	require.NoError(w.l, <-w.done)
+}
+
+// until waits for a line in the log.
+func (w *worker) until(line string) {
+	w.l.Helper()
+	wait(w.l.T, true, func() bool { return slices.Contains(w.log(), line) }, line)
 }
 
 // happened is a Java participant's log in the same form.
