@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// passedOn marks a call that a standby passed on, so that two that take each other for the leader do not play it back and forth.
+const passedOn = "Causeway-Passed-On"
+
+// passTimeout bounds a call that is passed on.
+const passTimeout = 30 * time.Second
+
+// forwarder passes calls on to the leader.
+func (c *Compat) forwarder() http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			if target, ok := p.In.Context().Value(targetKey{}).(*url.URL); ok {
+				p.SetURL(target)
+				p.Out.URL.Path, p.Out.URL.RawPath, p.Out.Host = p.In.URL.Path, p.In.URL.RawPath, target.Host
+			}
+			p.Out.Header.Set(passedOn, c.cfg.Advertise)
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if !errors.Is(err, context.Canceled) {
+				c.log.Warn("a call could not be passed on to the leader", "error", err)
+			}
+			noLeader(w)
+		},
+		ErrorLog: c.log.StandardLogger(nil),
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(passedOn) != "" {
+			noLeader(w)
+			return
+		}
+		target, ok := leaderURL(r.Context(), c.lead)
+		if !ok {
+			noLeader(w)
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), targetKey{}, target), passTimeout)
+		defer cancel()
+		proxy.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// targetKey is the context's key for the leader's base URL.
+type targetKey struct{}
+
+// leaderURL gives the leader's base URL.
+func leaderURL(ctx context.Context, lead Leadership) (*url.URL, bool) {
+	address := lead.Leader(ctx)
+	if address == "" {
+		return nil, false
+	}
+	u, err := url.Parse(strings.TrimSuffix(address, "/"))
+	return u, err == nil && u.Host != ""
+}
+
+func noLeader(w http.ResponseWriter) {
+	compatText(w, http.StatusServiceUnavailable, "No controller leads the cluster at the moment\n")
+}

@@ -1,0 +1,500 @@
+package controller
+
+import (
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+func (r *rig) await(t *testing.T) *Term {
+	t.Helper()
+	synctest.Wait()
+	term, err := r.Term()
+	require.NoError(t, err)
+	return term
+}
+
+// pass lets time go by.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestNobodyLeadsBeforeTheElectionAndAfterTheTerm(t *testing.T) {
+	r := newRig(t, DefaultConfig())
+	_, err := r.Term()
+	require.ErrorIs(t, err, ErrNotLeader)
+	t.Run("term", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r = newRig(t, DefaultConfig(), "w1")
+			r.lead(t)
+			require.InDelta(t, 1, testutil.ToFloat64(r.metrics.leader), 0)
+		})
+	})
+	_, err = r.Term()
+	require.ErrorIs(t, err, ErrNotLeader)
+	require.Zero(t, testutil.ToFloat64(r.metrics.leader))
+}
+
+func TestTopicsAreAddedGrownAndDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1", "w2")
+		term := r.lead(t)
+		ctx := t.Context()
+		require.NoError(t, term.Add(ctx, "orders", 3))
+		require.NoError(t, term.Add(ctx, "payments", 1))
+		require.Equal(t, map[string]int{"w1": 2, "w2": 2}, r.cluster.owners())
+		var exists *ExistsError
+		require.ErrorAs(t, term.Add(ctx, "orders", 3), &exists)
+		var invalid *InvalidError
+		require.ErrorAs(t, term.Add(ctx, "neg", -1), &invalid)
+		require.ErrorAs(t, term.Add(ctx, "a/b", 1), &invalid)
+		require.ErrorAs(t, term.Add(ctx, "..", 1), &invalid)
+
+		before := r.cluster.State().Topics["orders"]
+		require.NoError(t, term.Expand(ctx, "orders", 6))
+		after := r.cluster.State().Topics["orders"]
+		require.EqualValues(t, 6, after.Partitions)
+		for p := range before.Partitions {
+			require.Equal(t, before.Owner(p), after.Owner(p), "partition %d stays where it is", p)
+		}
+		require.Len(t, after.Assigned, 6)
+		require.NoError(t, term.Expand(ctx, "orders", 2))
+		require.Equal(t, after, r.cluster.State().Topics["orders"], "fewer partitions change nothing")
+		require.True(t, isGone(term.Expand(ctx, "nosuch", 2)))
+
+		require.Equal(t, []string{"orders", "payments"}, term.Topics())
+		require.NoError(t, term.Delete(ctx, "orders"))
+		require.True(t, isGone(term.Delete(ctx, "orders")))
+		require.Equal(t, []string{"payments"}, term.Topics())
+		_, _, err := term.Topic("orders")
+		require.True(t, isGone(err))
+	})
+}
+
+func TestATopicIsAddedWithTheSourcesPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		r.source.counts = map[string]int32{"orders": 4, "other": 9}
+		term := r.lead(t)
+		r.source.set(func() { r.source.asked = 0 })
+		n, err := term.AddFromSource(t.Context(), "orders")
+		require.NoError(t, err)
+		require.EqualValues(t, 4, n)
+		require.Equal(t, 1, r.source.asked, "one topic is asked about, whatever else there is")
+		var absent *AbsentError
+		_, err = term.AddFromSource(t.Context(), "nosuch")
+		require.ErrorAs(t, err, &absent)
+	})
+}
+
+func TestATopicAddedWithoutWorkersWaitsForOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig())
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 3))
+		require.Equal(t, map[string]int{"": 3}, r.cluster.owners())
+		r.cluster.live("w1", true)
+		pass(time.Second)
+		require.Equal(t, map[string]int{"w1": 3}, r.cluster.owners())
+	})
+}
+
+func TestAnotherWritersChangeIsNotUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 1))
+		r.cluster.rival = func() {
+			topic := r.cluster.State().Topics["orders"].Clone()
+			topic.Assigned[0] = map[string]string{"w1": Offline}
+			require.NoError(t, r.cluster.Write(t.Context(), []Topic{topic}))
+		}
+		require.NoError(t, term.Expand(t.Context(), "orders", 2))
+		require.Equal(t, Assignment{0: {"w1": Offline}, 1: {"w1": Online}}, r.cluster.State().Topics["orders"].Assigned)
+	})
+}
+
+func TestWhatIsTakenOffStaysOffThroughMovesAndExpansion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		term := r.lead(t)
+		ctx := t.Context()
+		require.NoError(t, term.Add(ctx, "orders", 2))
+		require.NoError(t, term.TakeOff(ctx, part("orders", 0), true))
+		var already *AlreadyError
+		require.ErrorAs(t, term.TakeOff(ctx, part("orders", 0), true), &already)
+		require.Equal(t, Offline, already.State)
+		require.ErrorAs(t, term.TakeOff(ctx, part("orders", 1), false), &already)
+		require.True(t, isGone(term.TakeOff(ctx, part("orders", 9), true)))
+		require.True(t, isGone(term.TakeOff(ctx, part("orders", -1), true)))
+		require.True(t, isGone(term.TakeOff(ctx, part("nosuch", 0), true)))
+
+		require.NoError(t, term.Expand(ctx, "orders", 3))
+		r.cluster.live("w2", true)
+		r.cluster.live("w1", false)
+		pass(time.Second)
+		require.Equal(t, map[string]int{"w2": 3}, r.cluster.owners())
+		require.Equal(t, []route.Partition{part("orders", 0)}, term.Off())
+		require.NoError(t, term.TakeOff(ctx, part("orders", 0), false))
+		require.Empty(t, term.Off())
+	})
+}
+
+func TestAJoinMovesWhatBalanceNeedsAndWritesWhatDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "big", 8))
+		require.NoError(t, term.Add(t.Context(), "small", 1))
+		pass(time.Second)
+		writes := r.cluster.writes
+		r.cluster.live("w2", true)
+		pass(time.Second)
+		owners := r.cluster.owners()
+		require.InDelta(t, 4.5, owners["w2"], 0.5)
+		require.LessOrEqual(t, r.cluster.writes-writes, 2)
+		writes = r.cluster.writes
+		pass(10 * time.Minute)
+		require.Equal(t, writes, r.cluster.writes, "what is balanced is left alone")
+	})
+}
+
+func TestAWorkerThatComesBackInTimeKeepsItsPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.Rebalance.Delay = 2 * time.Minute
+		r := newRig(t, cfg, "w1", "w2")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 4))
+		pass(5 * time.Minute)
+		before := r.cluster.State().Topics["orders"].Assigned
+		r.cluster.live("w1", false)
+		pass(time.Minute)
+		require.Equal(t, before, r.cluster.State().Topics["orders"].Assigned)
+		r.cluster.live("w1", true)
+		pass(10 * time.Minute)
+		require.Equal(t, before, r.cluster.State().Topics["orders"].Assigned)
+
+		r.cluster.live("w1", false)
+		pass(119 * time.Second)
+		require.Equal(t, before, r.cluster.State().Topics["orders"].Assigned)
+		pass(2 * time.Second)
+		require.Equal(t, map[string]int{"w2": 4}, r.cluster.owners())
+	})
+}
+
+func TestARebalanceThatIsAskedForWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.Rebalance.Delay = time.Hour
+		r := newRig(t, cfg, "w1")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 4))
+		r.cluster.live("w2", true)
+		pass(time.Second)
+		require.Equal(t, map[string]int{"w1": 4}, r.cluster.owners())
+		moved, err := term.Rebalance(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, moved)
+	})
+}
+
+func TestDrainingBeginsAtOnceWhateverTheDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.Rebalance.Delay = time.Hour
+		r := newRig(t, cfg, "w1", "w2")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 4))
+		require.NoError(t, term.Drain(t.Context(), "w1", true))
+		pass(time.Second)
+		require.Equal(t, map[string]int{"w2": 4}, r.cluster.owners())
+		require.True(t, isGone(term.Drain(t.Context(), "nosuch", true)))
+	})
+}
+
+func TestNothingMovesWhileBalancingIsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1", "w2")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 4))
+		require.NoError(t, term.SetBalancing(t.Context(), false))
+		r.cluster.live("w1", false)
+		pass(time.Hour)
+		require.Equal(t, map[string]int{"w1": 2, "w2": 2}, r.cluster.owners())
+		require.NoError(t, term.SetBalancing(t.Context(), true))
+		pass(time.Second)
+		require.Equal(t, map[string]int{"w2": 4}, r.cluster.owners())
+	})
+}
+
+func TestAStandbyWorkerStepsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.Rebalance.Standbys = 1
+		r := newRig(t, cfg, "w1", "w2", "w3")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 6))
+		pass(time.Second)
+		require.Equal(t, map[string]int{"w1": 3, "w2": 3}, r.cluster.owners())
+		loads := term.Loads()
+		require.False(t, loads[0].Standby)
+		require.True(t, loads[2].Standby)
+		r.cluster.live("w1", false)
+		pass(time.Second)
+		require.Equal(t, 6, r.cluster.owners()["w2"]+r.cluster.owners()["w3"])
+	})
+}
+
+func TestAMovedPartitionStaysWhereItWasMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1", "w2")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 4))
+		topic, _, err := term.Topic("orders")
+		require.NoError(t, err)
+		for p := range topic.Partitions {
+			require.NoError(t, term.Move(t.Context(), part("orders", p), "w1"))
+		}
+		pass(10 * time.Minute)
+		require.Equal(t, map[string]int{"w1": 4}, r.cluster.owners())
+		require.True(t, isGone(term.Move(t.Context(), part("orders", 0), "nosuch")))
+		for p := range topic.Partitions {
+			require.NoError(t, term.Move(t.Context(), part("orders", p), ""))
+		}
+		pass(10 * time.Minute)
+		require.Equal(t, map[string]int{"w1": 2, "w2": 2}, r.cluster.owners())
+	})
+}
+
+func discovering(patterns ...string) Config {
+	cfg := DefaultConfig()
+	for _, p := range patterns {
+		cfg.Discovery.Include = append(cfg.Discovery.Include, regexp.MustCompile("^(?:"+p+")$"))
+	}
+	cfg.Discovery.Exclude = []*regexp.Regexp{regexp.MustCompile("^(?:.*tmp)$")}
+	return cfg
+}
+
+func TestTopicsAreDiscoveredByPattern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, discovering("orders.*"), "w1")
+		r.source.counts = map[string]int32{"orders": 2, "orders.tmp": 1, "other": 1}
+		term := r.lead(t)
+		pass(time.Second)
+		require.Equal(t, []string{"orders"}, term.Topics())
+		require.Equal(t, map[string]string{"orders.tmp": "an exclusion pattern takes it", "other": "no pattern takes it"}, term.Excluded())
+
+		r.source.set(func() { r.source.counts = map[string]int32{"orders": 5, "orders.new": 1} })
+		pass(time.Minute)
+		require.Equal(t, []string{"orders", "orders.new"}, term.Topics())
+		topic, _, err := term.Topic("orders")
+		require.NoError(t, err)
+		require.EqualValues(t, 5, topic.Partitions)
+
+		r.source.set(func() { r.source.counts = map[string]int32{"orders": 1} })
+		pass(time.Hour)
+		topic, _, err = term.Topic("orders")
+		require.NoError(t, err)
+		require.EqualValues(t, 5, topic.Partitions, "a topic never shrinks")
+		require.Contains(t, term.Topics(), "orders.new", "a source that does not list a topic takes nothing away")
+		deleted := 0
+		all, _ := r.events.Since(0)
+		for _, e := range all {
+			if e.Type == events.TopicDeleted {
+				deleted++
+			}
+		}
+		require.Equal(t, 1, deleted, "told once")
+	})
+}
+
+func TestADeletedTopicIsNotDiscoveredAgainUntilItIsAdded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, discovering(".*"), "w1")
+		r.source.counts = map[string]int32{"orders": 2}
+		term := r.lead(t)
+		pass(time.Second)
+		require.NoError(t, term.Delete(t.Context(), "orders"))
+		require.True(t, isGone(term.Delete(t.Context(), "never")))
+		pass(time.Hour)
+		require.Empty(t, term.Topics())
+		require.Equal(t, map[string]bool{"orders": true, "never": true}, r.cluster.State().Excluded)
+		require.NoError(t, term.Add(t.Context(), "orders", 2))
+		require.Equal(t, map[string]bool{"never": true}, r.cluster.State().Excluded)
+	})
+}
+
+func TestDiscoveryOnlyTakesWhatTheTargetHasIfSoConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := discovering(".*")
+		cfg.Discovery.NeedTarget = true
+		r := newRig(t, cfg, "w1")
+		r.source.counts = map[string]int32{"both": 2, "source": 1}
+		r.target.counts = map[string]int32{"both": 2, "target": 1}
+		term := r.lead(t)
+		pass(time.Second)
+		require.Equal(t, []string{"both"}, term.Topics())
+	})
+}
+
+func TestAJobThatFailsRunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, discovering(".*"), "w1")
+		r.source.err, r.source.counts = errFake, map[string]int32{"orders": 1}
+		term := r.lead(t)
+		pass(5 * time.Minute)
+		require.Empty(t, term.Topics())
+		require.Positive(t, testutil.ToFloat64(r.metrics.jobErrors.WithLabelValues("discovery")))
+		r.source.set(func() { r.source.err = nil })
+		pass(time.Minute)
+		require.Equal(t, []string{"orders"}, term.Topics())
+	})
+}
+
+func TestLagIsTheDistanceOfPositions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		p := part("orders", 0)
+		r.source.ends[p], r.positions.at[p] = 100, 100
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 2))
+		pass(time.Minute)
+		lag, ok := term.Lag(p)
+		require.True(t, ok)
+		require.Zero(t, lag.Records)
+		require.Zero(t, lag.Time)
+		unknown, ok := term.Lag(part("orders", 1))
+		require.True(t, ok)
+		require.EqualValues(t, -1, unknown.Records, "what is not known is not 0")
+
+		r.source.set(func() { r.source.ends[p] = 150 })
+		pass(10 * time.Second)
+		r.source.set(func() { r.source.ends[p] = 170 })
+		pass(50 * time.Second)
+		lag, _ = term.Lag(p)
+		require.EqualValues(t, 70, lag.Records)
+		require.InDelta(t, 50, lag.Time.Seconds(), 11)
+		r.positions.set(p, 155) // the first 50 arrived: it is behind by what came later only
+		pass(10 * time.Second)
+		lag, _ = term.Lag(p)
+		require.EqualValues(t, 15, lag.Records)
+		require.InDelta(t, 50, lag.Time.Seconds(), 11)
+		require.InDelta(t, 15, testutil.ToFloat64(r.metrics.lagRecords.WithLabelValues("orders", "0")), 0)
+
+		require.NoError(t, term.Delete(t.Context(), "orders"))
+		pass(10 * time.Second)
+		require.Zero(t, testutil.CollectAndCount(r.metrics.lagRecords), "series go with their topic")
+	})
+}
+
+func TestAStuckPartitionTriesOtherWorkersAFewTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1", "w2")
+		p := part("orders", 0)
+		r.source.ends[p], r.positions.at[p] = 100, 10
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 1))
+		pass(9 * time.Minute)
+		require.Empty(t, term.Still())
+		pass(2 * time.Minute)
+		require.Equal(t, []route.Partition{p}, term.Still())
+		moves := func() float64 { return testutil.ToFloat64(r.metrics.moves.WithLabelValues("stuck")) }
+		require.Zero(t, moves())
+		pass(15 * time.Minute)
+		require.InDelta(t, 1, moves(), 0)
+		pass(5 * time.Hour)
+		require.InDelta(t, 3, moves(), 0)
+		r.positions.set(p, 50)
+		pass(time.Minute)
+		require.Empty(t, term.Still())
+		pass(30 * time.Minute)
+		require.InDelta(t, 4, moves(), 0, "progress makes the counting begin again")
+	})
+}
+
+func TestPartitionsInErrorAreResetLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 2))
+		r.cluster.edit(func(*State) { r.cluster.failing[part("orders", 1)] = true })
+		pass(500 * time.Millisecond)
+		require.Empty(t, r.cluster.resets)
+		pass(10 * time.Minute)
+		require.InDelta(t, 14, len(r.cluster.resets), 3)
+		require.NotContains(t, r.cluster.resets, part("orders", 0))
+		n := len(r.cluster.resets)
+		r.cluster.edit(func(*State) { delete(r.cluster.failing, part("orders", 1)) })
+		pass(time.Hour)
+		require.Len(t, r.cluster.resets, n)
+	})
+}
+
+func TestValidationCountsAndComparesWithoutChangingAnything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		r.source.counts = map[string]int32{"orders": 2}
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 2))
+		require.NoError(t, term.Add(t.Context(), "ghost", 1))
+		require.NoError(t, term.TakeOff(t.Context(), part("orders", 0), true))
+		r.source.set(func() { r.source.counts["orders"] = 5 })
+		writes := r.cluster.writes
+		require.Equal(t, Validation{
+			Topics: 2, Partitions: 3, Online: 2, Offline: 1, Ideal: map[string]int{"w1": 3}, External: map[string]int{"w1": 3},
+		}, term.Validate())
+		d, err := term.Compare(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Discrepancy{Missing: 1, Mismatched: map[string]int32{"orders": 3}, Partitions: 3}, d)
+		require.Equal(t, writes, r.cluster.writes)
+	})
+}
+
+func TestABackupRestoresTheAssignmentInAnEmptyCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, discovering("orders"), "w1", "w2", "w3")
+		term := r.lead(t)
+		ctx := t.Context()
+		require.NoError(t, term.Add(ctx, "orders", 5))
+		require.NoError(t, term.Add(ctx, "payments", 2))
+		require.NoError(t, term.TakeOff(ctx, part("orders", 3), true))
+		require.NoError(t, term.Drain(ctx, "w3", true))
+		require.True(t, isGone(term.Delete(ctx, "unwanted")))
+		pass(time.Second)
+		saved := term.Save()
+
+		other := newRig(t, discovering("orders"), "w1", "w2", "w3")
+		restored := other.lead(t)
+		require.NoError(t, restored.Add(ctx, "payments", 1)) // something is there already
+		require.NoError(t, restored.Restore(ctx, saved))
+		pass(time.Second)
+		again := restored.Save()
+		require.Equal(t, saved.Topics[0], again.Topics[0])
+		require.Len(t, again.Topics, 2)
+		require.EqualValues(t, 2, again.Topics[1].Partitions)
+		require.Equal(t, saved.Draining, again.Draining)
+		require.Equal(t, saved.Excluded, again.Excluded)
+		saved.Version = 9
+		require.Error(t, restored.Restore(ctx, saved))
+	})
+}
+
+func TestConfigNamesAllFaults(t *testing.T) {
+	require.NoError(t, DefaultConfig().Validate())
+	cfg := DefaultConfig()
+	cfg.ValidateInterval, cfg.Rebalance.Threshold, cfg.Rebalance.Delay, cfg.Backup.Git, cfg.Lag.MinRecords = 0, 0.5, -1, "x", -1
+	cfg.Stuck.MaxMoves = -1
+	err := cfg.Validate()
+	for _, key := range []string{"validate_interval", "rebalance.threshold", "rebalance.delay", "backup.dir", "lag.min_records", "stuck.max_moves"} {
+		require.ErrorContains(t, err, key+": ")
+	}
+}

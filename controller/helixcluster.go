@@ -1,0 +1,478 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/causeway-mirror/causeway/helix"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Names of uReplicator in a cluster's tree.
+const (
+	drainTag         = "blacklisted"
+	excludedFolder   = "BLACKLISTED_TOPICS"
+	keyBalancing     = "AutoBalancing"
+	balancingOn      = "enable"
+	balancingOff     = "disable"
+	refreshInterval  = 50 * time.Millisecond // least time between two states
+	ownWriteHoldTime = 5 * time.Second       // within it a watch has told of every write
+	replicas         = 1
+)
+
+// helixCluster is a Cluster in a term of Helix. It answers from memory: what watches tell, and what it wrote itself until they tell it too.
+type helixCluster struct {
+	term    *helix.Term
+	cluster helix.Cluster
+	log     hclog.Logger
+	woken   chan struct{}
+
+	mu       sync.Mutex
+	state    *State
+	changed  chan struct{}
+	wrote    map[string]ownWrite // topics whose last write may not have come back by watch
+	seen     map[string]seenTopic
+	balance  bool
+	excluded map[string]bool
+	pins     map[route.Partition]string
+	odd      map[string]bool // partitions with names that are none, told once
+}
+
+// ownWrite is what this term wrote last.
+type ownWrite struct {
+	topic Topic
+	gone  bool
+	at    time.Time
+}
+
+// seenTopic is a record that was read once.
+type seenTopic struct {
+	record  *helix.Record
+	version int32
+	topic   Topic
+}
+
+func newHelixCluster(t *helix.Term, cluster helix.Cluster, log hclog.Logger) *helixCluster {
+	return &helixCluster{
+		term: t, cluster: cluster, log: log, woken: make(chan struct{}, 1), changed: make(chan struct{}), state: &State{},
+		wrote: map[string]ownWrite{}, seen: map[string]seenTopic{}, balance: true, excluded: map[string]bool{},
+		pins: map[route.Partition]string{}, odd: map[string]bool{},
+	}
+}
+
+// prepare reads what the term itself does not follow.
+func (c *helixCluster) prepare(ctx context.Context) error {
+	if err := errors.Join(c.readBalancing(ctx), c.readExcluded(ctx), c.readPins(ctx)); err != nil {
+		return err
+	}
+	c.refresh()
+	return nil
+}
+
+// follow publishes a new state after each change, until ctx ends.
+func (c *helixCluster) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.term.Changed():
+		case <-c.woken:
+			if err := errors.Join(c.readBalancing(ctx), c.readExcluded(ctx)); err != nil && ctx.Err() == nil {
+				c.log.Warn("settings of the cluster can't be read", "error", err)
+			}
+		}
+		c.refresh()
+		timer := time.NewTimer(refreshInterval)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// wake is the Notify of what is read here.
+func (c *helixCluster) wake(helix.Event) {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (c *helixCluster) configPath() string {
+	return c.cluster.Root() + "/CONFIGS/CLUSTER/" + string(c.cluster)
+}
+
+func (c *helixCluster) excludedPath() string { return c.cluster.Root() + "/" + excludedFolder }
+
+func (c *helixCluster) readBalancing(ctx context.Context) error {
+	record, _, err := c.term.Session().GetRecord(ctx, c.configPath(), c.wake)
+	if err != nil {
+		return fmt.Errorf("read the cluster's settings: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.balance = record.Simple[keyBalancing] != balancingOff
+	return nil
+}
+
+func (c *helixCluster) readExcluded(ctx context.Context) error {
+	session := c.term.Session()
+	names, err := session.Children(ctx, c.excludedPath(), c.wake)
+	if errors.Is(err, helix.ErrNotFound) {
+		_, _, err = session.Exists(ctx, c.excludedPath(), c.wake)
+	}
+	if err != nil {
+		return fmt.Errorf("read the excluded topics: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.excluded = map[string]bool{}
+	for _, name := range names {
+		c.excluded[name] = true
+	}
+	return nil
+}
+
+func (c *helixCluster) readPins(ctx context.Context) error {
+	session := c.term.Session()
+	folder := c.cluster.Property(propertyFolder, pinsFolder)
+	topics, err := session.Children(ctx, folder, nil)
+	if errors.Is(err, helix.ErrNotFound) {
+		return nil
+	}
+	pins := map[route.Partition]string{}
+	for _, topic := range topics {
+		names, err := session.Children(ctx, folder+"/"+topic, nil)
+		if err != nil {
+			return fmt.Errorf("read the pins: %w", err)
+		}
+		for _, name := range names {
+			record, _, err := session.GetRecord(ctx, folder+"/"+topic+"/"+name, nil)
+			if p, ok := parsePartition(name); ok && err == nil && record.Simple[fieldWorker] != "" {
+				pins[route.Partition{Topic: topic, Partition: p}] = record.Simple[fieldWorker]
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read the pins: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pins = pins
+	return nil
+}
+
+// State implements Cluster.
+func (c *helixCluster) State() *State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// Changed implements Cluster.
+func (c *helixCluster) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// refresh makes the state anew.
+func (c *helixCluster) refresh() {
+	instances := c.term.Instances()
+	names := c.term.Resources()
+	resources := make([]helix.Resource, 0, len(names))
+	for _, name := range names {
+		if r, ok := c.term.Resource(name); ok {
+			resources = append(resources, r)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &State{
+		Topics: make(map[string]Topic, len(resources)), Workers: make(map[string]Worker, len(instances)),
+		Views: make(map[string]Assignment, len(resources)), Balancing: c.balance, Excluded: c.excluded, Pins: c.pins,
+	}
+	for _, i := range instances {
+		s.Workers[i.Name] = Worker{ID: i.Name, Live: i.Live(), Draining: slices.Contains(i.Tags, drainTag), Disabled: !i.Enabled}
+	}
+	seen := make(map[string]seenTopic, len(resources))
+	for _, r := range resources {
+		if r.Ideal != nil {
+			one := c.readLocked(r)
+			seen[r.Name] = one
+			s.Topics[r.Name] = one.topic
+		}
+		s.Views[r.Name] = c.viewLocked(r)
+	}
+	c.seen = seen
+	now := time.Now()
+	for name, own := range c.wrote {
+		there, ok := s.Topics[name]
+		if own.gone != ok && (own.gone || there.Version >= own.topic.Version) || now.Sub(own.at) > ownWriteHoldTime {
+			delete(c.wrote, name)
+		}
+	}
+	c.publishLocked(s)
+}
+
+// publishLocked lays own writes over a state and makes it the present one.
+func (c *helixCluster) publishLocked(s *State) {
+	for name, own := range c.wrote {
+		if own.gone {
+			delete(s.Topics, name)
+		} else {
+			s.Topics[name] = own.topic
+		}
+	}
+	c.state = s
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// readLocked gives a resource as a topic, from the last time if its record is the same.
+func (c *helixCluster) readLocked(r helix.Resource) seenTopic {
+	if was, ok := c.seen[r.Name]; ok && was.record == r.Ideal.Record && was.version == r.Ideal.Version {
+		return was
+	}
+	topic := Topic{Name: r.Name, Partitions: int32(r.Ideal.Partitions()), Version: r.Ideal.Version, Assigned: Assignment{}}
+	for name, workers := range r.Ideal.Record.Map {
+		p, ok := parsePartition(name)
+		if !ok {
+			c.tellOddLocked(r.Name, name)
+			continue
+		}
+		if len(workers) == 0 {
+			continue
+		}
+		topic.Assigned[p] = workers
+		topic.Partitions = max(topic.Partitions, p+1) // a record that says less of itself than it holds
+	}
+	return seenTopic{record: r.Ideal.Record, version: r.Ideal.Version, topic: topic}
+}
+
+// tellOddLocked says once that a partition's name is none.
+func (c *helixCluster) tellOddLocked(resource, name string) {
+	if key := resource + "/" + name; !c.odd[key] {
+		c.odd[key] = true
+		c.log.Warn("partition name is no number and is skipped", "resource", resource, "partition", name)
+	}
+}
+
+func (*helixCluster) viewLocked(r helix.Resource) Assignment {
+	view := make(Assignment, len(r.States))
+	for name, states := range r.States {
+		if p, ok := parsePartition(name); ok {
+			view[p] = make(map[string]string, len(states))
+			for worker, state := range states {
+				view[p][worker] = string(state)
+			}
+		}
+	}
+	return view
+}
+
+// own notes what was written, so that the next change builds on it.
+func (c *helixCluster) own(writes ...ownWrite) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range writes {
+		w.at = time.Now()
+		c.wrote[w.topic.Name] = w
+	}
+	next := *c.state
+	next.Topics = make(map[string]Topic, len(c.state.Topics)+len(writes))
+	maps.Copy(next.Topics, c.state.Topics)
+	c.publishLocked(&next)
+}
+
+// idealState is a topic's new record; what an old one holds beside is kept.
+func (c *helixCluster) idealState(t Topic) *helix.IdealState {
+	ideal := helix.NewIdealState(t.Name, int(t.Partitions), replicas)
+	c.mu.Lock()
+	if was, ok := c.seen[t.Name]; ok && was.version == t.Version {
+		ideal.Record = was.record.Clone()
+		ideal.SetPartitions(int(t.Partitions))
+		for name := range ideal.Record.Map {
+			if _, ours := parsePartition(name); ours {
+				delete(ideal.Record.Map, name)
+			}
+		}
+	}
+	c.mu.Unlock()
+	ideal.Version = t.Version
+	for p, workers := range t.Assigned {
+		ideal.Record.Map[partitionName(p)] = workers
+	}
+	return ideal
+}
+
+// Create implements Cluster.
+func (c *helixCluster) Create(ctx context.Context, topics ...Topic) error {
+	return c.term.Session().Each(ctx, len(topics), func(ctx context.Context, i int) error {
+		ideal := c.idealState(topics[i])
+		err := c.term.Admin().AddResource(ctx, ideal)
+		switch {
+		case errors.Is(err, helix.ErrExists):
+			return &ExistsError{Topic: topics[i].Name}
+		case err != nil:
+			return translate(err)
+		}
+		topic := topics[i]
+		topic.Version = ideal.Version
+		c.own(ownWrite{topic: topic})
+		return nil
+	})
+}
+
+// Write implements Cluster.
+func (c *helixCluster) Write(ctx context.Context, topics []Topic) error {
+	return c.term.Session().Each(ctx, len(topics), func(ctx context.Context, i int) error {
+		ideal := c.idealState(topics[i])
+		if err := c.term.Admin().SetIdealState(ctx, ideal); err != nil {
+			return translate(err)
+		}
+		topic := topics[i]
+		topic.Version = ideal.Version
+		c.own(ownWrite{topic: topic})
+		return nil
+	})
+}
+
+// Drop implements Cluster.
+func (c *helixCluster) Drop(ctx context.Context, topic string) error {
+	if err := c.term.Admin().DropResource(ctx, topic); err != nil {
+		return translate(err)
+	}
+	c.own(ownWrite{topic: Topic{Name: topic}, gone: true})
+	return nil
+}
+
+// Drain implements Cluster.
+func (c *helixCluster) Drain(ctx context.Context, worker string, on bool) error {
+	change := c.term.Admin().RemoveTag
+	if on {
+		change = c.term.Admin().AddTag
+	}
+	err := change(ctx, worker, drainTag)
+	if errors.Is(err, helix.ErrNotFound) {
+		return &NotFoundError{What: "worker", Name: worker}
+	}
+	if err != nil {
+		return translate(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.state
+	next.Workers = make(map[string]Worker, len(c.state.Workers))
+	for id, w := range c.state.Workers {
+		if id == worker {
+			w.Draining = on
+		}
+		next.Workers[id] = w
+	}
+	c.publishLocked(&next)
+	return nil
+}
+
+// SetBalancing implements Cluster.
+func (c *helixCluster) SetBalancing(ctx context.Context, on bool) error {
+	value := balancingOff
+	if on {
+		value = balancingOn
+	}
+	if err := c.term.Admin().SetConfig(ctx, helix.ClusterScope(), map[string]string{keyBalancing: value}); err != nil {
+		return translate(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.balance = on
+	next := *c.state
+	next.Balancing = on
+	c.publishLocked(&next)
+	return nil
+}
+
+// Exclude implements Cluster.
+func (c *helixCluster) Exclude(ctx context.Context, topic string, on bool) error {
+	session, at := c.term.Session(), c.excludedPath()+"/"+topic
+	var err error
+	if on {
+		if err = session.CreateAll(ctx, at, nil); errors.Is(err, helix.ErrExists) {
+			err = nil
+		}
+	} else if err = session.Delete(ctx, at, helix.AnyVersion); errors.Is(err, helix.ErrNotFound) {
+		err = nil
+	}
+	if err != nil {
+		return translate(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	excluded := make(map[string]bool, len(c.excluded)+1)
+	for name := range c.excluded {
+		excluded[name] = true
+	}
+	delete(excluded, topic)
+	if on {
+		excluded[topic] = true
+	}
+	c.excluded = excluded
+	next := *c.state
+	next.Excluded = excluded
+	c.publishLocked(&next)
+	return nil
+}
+
+// Pin implements Cluster.
+func (c *helixCluster) Pin(ctx context.Context, p route.Partition, worker string) error {
+	session, at := c.term.Session(), c.cluster.Property(propertyFolder, pinsFolder, p.Topic, partitionName(p.Partition))
+	if worker == "" {
+		if err := session.Delete(ctx, at, helix.AnyVersion); err != nil && !errors.Is(err, helix.ErrNotFound) {
+			return translate(err)
+		}
+	} else if err := session.Update(ctx, at, partitionName(p.Partition), func(r *helix.Record) error {
+		r.Simple[fieldWorker] = worker
+		return nil
+	}); err != nil {
+		return translate(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pins := make(map[route.Partition]string, len(c.pins)+1)
+	maps.Copy(pins, c.pins)
+	delete(pins, p)
+	if worker != "" {
+		pins[p] = worker
+	}
+	c.pins = pins
+	next := *c.state
+	next.Pins = pins
+	c.publishLocked(&next)
+	return nil
+}
+
+// Reset implements Cluster.
+func (c *helixCluster) Reset(ctx context.Context, worker string, p route.Partition) error {
+	return translate(c.term.Admin().ResetPartitions(ctx, worker, p.Topic, partitionName(p.Partition)))
+}
+
+// translate gives errors of Helix the meaning that they have here.
+func translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, helix.ErrDeposed), errors.Is(err, helix.ErrExpired), errors.Is(err, helix.ErrClosed):
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	case errors.Is(err, helix.ErrBadVersion), errors.Is(err, helix.ErrNotFound):
+		return fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	return err
+}

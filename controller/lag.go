@@ -1,0 +1,238 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Sample is what is known of one partition's lag.
+type Sample struct {
+	At        time.Time    // of the measurement
+	End       route.Offset // that a mirror could reach; NoOffset when not known
+	Committed route.Offset // next offset to mirror, as stored; NoOffset when not known
+	Records   int64        // End - Committed, at least 0; -1 when one of them is not known
+	// Time is how long ago, by own observation, the end first lay beyond the committed position.
+	Time time.Duration
+	// Still is how long the committed position has stayed where it is although there was more; 0 while it advances or is at the end.
+	Still time.Duration
+}
+
+// mark is an end at a time.
+type mark struct {
+	at  time.Time
+	end route.Offset
+}
+
+// mostMarks bounds what is remembered of a partition; beyond it every other mark goes, so that a long lag is known more coarsely.
+const mostMarks = 64
+
+// track is what is remembered of one partition.
+type track struct {
+	last  Sample
+	marks []mark    // ends that lie beyond the committed position, oldest first; of equal ends the first
+	still time.Time // since when nothing was committed although there was more; zero = it advances
+	rate  float64   // records a second that the source gets, smoothed
+	moves int       // made for lack of progress since the last progress
+	moved time.Time
+}
+
+// lagTable holds the tracks of a term.
+type lagTable struct {
+	cfg Lag
+	giv Stuck // when to give another worker a try
+
+	mu     sync.Mutex
+	tracks map[route.Partition]*track
+	ran    time.Time // end of the last run
+	missed int       // partitions that the last run could not measure
+}
+
+func newLagTable(cfg Config) *lagTable {
+	return &lagTable{cfg: cfg.Lag, giv: cfg.Stuck, tracks: map[route.Partition]*track{}}
+}
+
+// measure reads ends and committed positions of every partition, mirrored at the moment or not.
+func (t *Term) measure(ctx context.Context) error {
+	parts := t.cluster.State().partitions()
+	ends, err := t.deps.Source.Ends(ctx, parts)
+	if err != nil {
+		return fmt.Errorf("read the source's ends: %w", err)
+	}
+	stored, err := t.deps.Positions.Load(ctx, parts)
+	if err != nil {
+		return fmt.Errorf("read committed positions: %w", err)
+	}
+	now := time.Now()
+	t.lag.mu.Lock()
+	defer t.lag.mu.Unlock()
+	t.lag.missed = 0
+	for _, p := range parts {
+		end, ok := ends[p]
+		if !ok {
+			end = route.NoOffset
+			t.lag.missed++
+		}
+		committed := route.NoOffset
+		if c, ok := stored[p]; ok {
+			committed = c.SourceOffset
+		}
+		s := t.lag.takeLocked(p, end, committed, now)
+		if s.Records >= 0 {
+			t.metrics.lagRecords.WithLabelValues(p.Topic, partitionName(p.Partition)).Set(float64(s.Records))
+		}
+	}
+	t.lag.keepLocked(parts, t.metrics)
+	t.lag.ran = now
+	return nil
+}
+
+// takeLocked adds a measurement.
+func (l *lagTable) takeLocked(p route.Partition, end, committed route.Offset, now time.Time) Sample {
+	tr := l.tracks[p]
+	if tr == nil {
+		tr = &track{last: Sample{End: route.NoOffset, Committed: route.NoOffset, Records: -1}}
+		l.tracks[p] = tr
+	}
+	was := tr.last
+	s := Sample{At: now, End: end, Committed: committed, Records: -1}
+	if end >= 0 && committed >= 0 {
+		s.Records = max(0, int64(end-committed))
+	}
+	if dt := now.Sub(was.At).Seconds(); was.End >= 0 && end >= was.End && dt > 0 {
+		tr.rate += 0.3 * (float64(end-was.End)/dt - tr.rate)
+	}
+	tr.remember(end, committed, now)
+	if s.Records > 0 && len(tr.marks) > 0 {
+		s.Time = now.Sub(tr.marks[0].at)
+	}
+	switch {
+	case s.Records <= 0 || committed != was.Committed:
+		tr.still = time.Time{}
+		if s.Records == 0 || s.Records > 0 && was.Committed >= 0 { // it was seen to advance
+			tr.moves, tr.moved = 0, time.Time{}
+		}
+	case tr.still.IsZero():
+		tr.still = was.At
+	}
+	if !tr.still.IsZero() {
+		s.Still = now.Sub(tr.still)
+	}
+	tr.last = s
+	return s
+}
+
+// remember keeps the ends that the committed position has not reached.
+func (tr *track) remember(end, committed route.Offset, now time.Time) {
+	tr.marks = slices.DeleteFunc(tr.marks, func(m mark) bool { return m.end <= committed || m.end > end })
+	if end > committed && (len(tr.marks) == 0 || tr.marks[len(tr.marks)-1].end < end) {
+		tr.marks = append(tr.marks, mark{at: now, end: end})
+	}
+	if len(tr.marks) <= mostMarks {
+		return
+	}
+	// The time of an end must not be taken for later than it was, so the later one of each pair goes.
+	thin := tr.marks[:0]
+	for i := 0; i < len(tr.marks); i += 2 {
+		m := tr.marks[i]
+		if i+1 < len(tr.marks) {
+			m.end = tr.marks[i+1].end
+		}
+		thin = append(thin, m)
+	}
+	tr.marks = thin
+}
+
+// keepLocked forgets partitions that are no longer mirrored.
+func (l *lagTable) keepLocked(parts []route.Partition, m *metrics) {
+	if len(l.tracks) == len(parts) {
+		return
+	}
+	keep := make(map[route.Partition]bool, len(parts))
+	for _, p := range parts {
+		keep[p] = true
+	}
+	for p := range l.tracks {
+		if !keep[p] {
+			delete(l.tracks, p)
+			m.lagRecords.DeleteLabelValues(p.Topic, partitionName(p.Partition))
+		}
+	}
+}
+
+// Lag gives the last sample of a partition; false when there is none.
+func (t *Term) Lag(p route.Partition) (Sample, bool) {
+	t.lag.mu.Lock()
+	defer t.lag.mu.Unlock()
+	if tr := t.lag.tracks[p]; tr != nil {
+		return tr.last, true
+	}
+	return Sample{}, false
+}
+
+// LagRun says when lag was measured last, and how many partitions could not be; the zero time when it never was.
+func (t *Term) LagRun() (at time.Time, missed int) {
+	t.lag.mu.Lock()
+	defer t.lag.mu.Unlock()
+	return t.lag.ran, t.lag.missed
+}
+
+// Lagging gives the sample of a partition that is further behind than the configuration allows. Its Time is what it takes to produce as much
+// as it is behind by, where that is known, else the time that the lag was observed for.
+func (t *Term) Lagging(p route.Partition) (Sample, bool) { return t.lag.lagging(p, time.Now()) }
+
+func (l *lagTable) lagging(p route.Partition, now time.Time) (Sample, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tr := l.tracks[p]
+	if tr == nil || now.Sub(tr.last.At) > l.cfg.Valid || tr.last.Records <= l.cfg.MinRecords {
+		return Sample{}, false
+	}
+	s := tr.last
+	if tr.rate > 0 {
+		s.Time = max(s.Time, time.Duration(min(float64(s.Records)/tr.rate, maxLagSeconds)*float64(time.Second)))
+	}
+	return s, s.Time > l.cfg.MinTime
+}
+
+// maxLagSeconds keeps a lag that nothing adds to from overflowing a duration: a year.
+const maxLagSeconds = 365 * 24 * 3600
+
+// noProgressAfter is how long a partition may stand still before it is reported.
+const noProgressAfter = 10 * time.Minute
+
+// Still lists the partitions that have not advanced for ten minutes although the source has more, in order.
+func (t *Term) Still() []route.Partition {
+	t.lag.mu.Lock()
+	defer t.lag.mu.Unlock()
+	var out []route.Partition
+	for p, tr := range t.lag.tracks {
+		if tr.last.Still > noProgressAfter {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, route.Partition.Compare)
+	return out
+}
+
+// stuck says whether another worker should try: no progress for long enough, not tried too often nor too lately.
+func (l *lagTable) stuck(p route.Partition, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tr := l.tracks[p]
+	return tr != nil && l.giv.After > 0 && tr.last.Still > l.giv.After && tr.moves < l.giv.MaxMoves && now.Sub(tr.moved) > l.giv.After
+}
+
+// moved notes that another worker tries.
+func (l *lagTable) moved(p route.Partition, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if tr := l.tracks[p]; tr != nil {
+		tr.moves++
+		tr.moved = now
+	}
+}

@@ -1,0 +1,242 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/causeway-mirror/causeway/controller/assign"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// settle is how long the watch waits for more of the same before it moves partitions: workers often come and go together.
+const settle = 100 * time.Millisecond
+
+// retryRebalance is the wait after a rebalance that failed.
+const retryRebalance = time.Second
+
+// watch moves partitions when workers come, go, drain or fail, until ctx ends.
+func (t *Term) watch(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		changed := t.cluster.Changed()
+		now := time.Now()
+		s := t.cluster.State()
+		t.tell(t.crew.observe(s, now))
+		if t.crew.due(now) {
+			if _, err := t.rebalance(ctx, false); err != nil {
+				t.deps.Log.Warn("rebalance failed and is tried again", "error", err)
+				t.crew.again(now.Add(retryRebalance))
+			} else {
+				t.crew.done(now)
+			}
+		}
+		wait := min(t.crew.wait(time.Now()), t.repair(ctx, s))
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-timer.C:
+		case <-t.kick:
+		}
+	}
+}
+
+// tell reports workers that came and went.
+func (t *Term) tell(joined, lost []string) {
+	for _, id := range joined {
+		t.deps.Events.Emit(events.Event{Type: events.WorkerJoined, Severity: events.Info, Worker: id, Message: "worker " + id + " joined"})
+	}
+	for _, id := range lost {
+		t.deps.Events.Emit(events.Event{Type: events.WorkerLost, Severity: events.Warning, Worker: id, Message: "worker " + id + " left or was lost"})
+	}
+	live := 0
+	for _, w := range t.cluster.State().Workers {
+		if w.Live {
+			live++
+		}
+	}
+	t.metrics.workers.Set(float64(live))
+}
+
+// Rebalance decides anew at once, whoever is waited for, and gives the number of partitions that moved.
+func (t *Term) Rebalance(ctx context.Context) (int, error) { return t.rebalance(ctx, true) }
+
+// rebalance decides and writes what differs. While an operator has turned balancing off it does nothing.
+func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
+	moved := 0
+	began := time.Now()
+	err := t.change(ctx, func(s *State) error {
+		if !s.Balancing {
+			return nil
+		}
+		workers, options := t.workers(s, atOnce)
+		parts := t.weighed(s)
+		if !atOnce {
+			parts = t.held(s, parts)
+		}
+		plan := assign.Decide(workers, parts, options)
+		if len(plan.Moves) == 0 {
+			return nil
+		}
+		t.deps.Events.Emit(events.Event{
+			Type: events.RebalanceStarted, Severity: events.Info, Message: fmt.Sprintf("%d partitions get another owner", len(plan.Moves)),
+		})
+		if err := t.cluster.Write(ctx, applied(s, plan.Moves)); err != nil {
+			return err
+		}
+		moved = len(plan.Moves)
+		t.note(plan.Moves)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("rebalance: %w", err)
+	}
+	if moved > 0 {
+		t.metrics.rebalanceSeconds.Observe(time.Since(began).Seconds())
+		t.deps.Events.Emit(events.Event{Type: events.RebalanceFinished, Severity: events.Info, Message: fmt.Sprintf("%d partitions got another owner", moved)})
+	}
+	return moved, nil
+}
+
+// note counts what moved and remembers what was moved for lack of progress.
+func (t *Term) note(moves []assign.Move) {
+	now := time.Now()
+	for _, m := range moves {
+		t.metrics.moves.WithLabelValues(string(m.Reason)).Inc()
+		t.deps.Log.Info("partition gets another owner", "partition", m.Partition, "from", m.From, "to", m.To, "reason", m.Reason)
+		if m.Reason == assign.Stuck {
+			t.lag.moved(m.Partition, now)
+		}
+	}
+}
+
+// applied gives the topics that the moves change.
+func applied(s *State, moves []assign.Move) []Topic {
+	changed := map[string]Topic{}
+	for _, m := range moves {
+		topic, ok := changed[m.Partition.Topic]
+		if !ok {
+			topic = s.Topics[m.Partition.Topic].Clone()
+			changed[topic.Name] = topic
+		}
+		p := m.Partition.Partition
+		state := Online
+		if topic.Off(p) {
+			state = Offline
+		}
+		if m.To != "" {
+			topic.Assigned[p] = map[string]string{m.To: state}
+		}
+	}
+	out := make([]Topic, 0, len(changed))
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		out = append(out, changed[name])
+	}
+	return out
+}
+
+// workers gives the workers as assign counts them, and the rules. Unless atOnce, one that has just come is left out until its delay has
+// passed, if it owns nothing.
+func (t *Term) workers(s *State, atOnce bool) ([]assign.Worker, assign.Options) {
+	owners := map[string]bool{}
+	for _, topic := range s.Topics {
+		for p := range topic.Assigned {
+			owners[topic.Owner(p)] = true
+		}
+	}
+	now := time.Now()
+	var out []assign.Worker
+	usable := 0
+	for _, id := range slices.Sorted(maps.Keys(s.Workers)) {
+		w := s.Workers[id]
+		if !atOnce && !owners[id] && t.crew.waits(id, now) {
+			continue
+		}
+		if w.usable() {
+			usable++
+		}
+		out = append(out, assign.Worker{ID: id, Live: w.Live, Enabled: !w.Disabled, Draining: w.Draining})
+	}
+	o := assign.Options{Threshold: t.cfg.Rebalance.Threshold, CatchUp: t.cfg.Lag.MinTime, MaxActive: t.cfg.Rebalance.MaxActive}
+	if t.cfg.Rebalance.Standbys > 0 && o.MaxActive == 0 {
+		o.MaxActive = max(1, usable-t.cfg.Rebalance.Standbys)
+	}
+	return out, o
+}
+
+// held pins partitions to owners that are gone, but not for long enough to give them up.
+func (t *Term) held(s *State, parts []assign.Partition) []assign.Partition {
+	now := time.Now()
+	for i := range parts {
+		if owner := parts[i].Owner; owner != "" && parts[i].Pin == "" && !s.Workers[owner].Live && t.crew.waits(owner, now) {
+			parts[i].Pin = owner
+		}
+	}
+	return parts
+}
+
+// weighed gives all partitions as assign counts them.
+func (t *Term) weighed(s *State) []assign.Partition {
+	now := time.Now()
+	rate := t.rates.Load()
+	parts := s.partitions()
+	out := make([]assign.Partition, 0, len(parts))
+	for _, p := range parts {
+		topic := s.Topics[p.Topic]
+		part := assign.Partition{
+			Partition: p, Weight: assign.UnknownWeight, Owner: topic.Owner(p.Partition), Pin: s.Pins[p],
+			Blacklisted: topic.Off(p.Partition), Stuck: t.lag.stuck(p, now),
+		}
+		if known, ok := rate.of(p); ok {
+			part.Weight = known.Bytes
+		}
+		if lag, ok := t.lag.lagging(p, now); ok {
+			part.Lag = lag.Time
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// balanceLoad is the periodic look at the balance of load and at partitions that are stuck.
+func (t *Term) balanceLoad(ctx context.Context) error {
+	last := time.Unix(0, t.lastRun.Load())
+	if time.Since(last) < t.cfg.Rebalance.MinInterval {
+		return nil
+	}
+	moved, err := t.rebalance(ctx, false)
+	if moved > 0 {
+		t.lastRun.Store(time.Now().UnixNano())
+	}
+	return err
+}
+
+// rates are measured loads.
+type rates struct {
+	at    time.Time
+	parts map[route.Partition]Rate
+}
+
+func (r *rates) of(p route.Partition) (Rate, bool) {
+	rate, ok := r.parts[p]
+	return rate, ok
+}
+
+// weigh takes new measurements of load. While there are none, the last ones hold for a while.
+func (t *Term) weigh(ctx context.Context) error {
+	parts, err := t.deps.Workload.Rates(ctx)
+	if err != nil {
+		if old := t.rates.Load(); time.Since(old.at) > t.cfg.Lag.Valid {
+			t.rates.Store(&rates{}) // too old to decide by
+		}
+		return fmt.Errorf("measure the load: %w", err)
+	}
+	t.rates.Store(&rates{at: time.Now(), parts: parts})
+	return nil
+}
