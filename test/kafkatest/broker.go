@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
 // Broker is one member of a Cluster. Kill, Stop, Pause and Resume are those of its process; its data stays until the cluster is closed.
@@ -31,7 +32,7 @@ type Broker struct {
 func (b *Broker) ID() int { return b.id }
 
 // Addr is the address of the broker's own listener.
-func (b *Broker) Addr() string { return loopback(b.port) }
+func (b *Broker) Addr() string { return kafkad.Loopback(b.port) }
 
 // Proxy is the proxy before the broker's second listener; nil without Options.Proxy.
 func (b *Broker) Proxy() *Proxy { return b.proxy }
@@ -41,10 +42,10 @@ func (b *Broker) Proxy() *Proxy { return b.proxy }
 func (b *Broker) Start(ctx context.Context) error {
 	if zk := b.cluster.zk; zk != nil {
 		if err := zk.sessionOver(ctx, fmt.Sprintf("/brokers/ids/%d", b.id)); err != nil {
-			return fmt.Errorf("start %s: %w", b.name, err)
+			return fmt.Errorf("start %s: %w", b.Name, err)
 		}
 	}
-	if err := b.launch(); err != nil {
+	if err := b.Launch(); err != nil {
 		return err
 	}
 	cl, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.RetryTimeout(time.Second), kgo.DialTimeout(time.Second))
@@ -52,7 +53,7 @@ func (b *Broker) Start(ctx context.Context) error {
 		return fmt.Errorf("create client: %w", err)
 	}
 	defer cl.Close()
-	return b.until(ctx, func(ctx context.Context) error {
+	return b.Until(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		return b.registered(ctx, cl)
@@ -80,30 +81,28 @@ func (b *Broker) format(ctx context.Context) error {
 		return nil
 	}
 	const clusterID = "Q2F1c2V3YXlUZXN0cy4uLg" // any 16 bytes in base64
-	args, err := javaArgs(b.cluster.opts.Version, b.dir, "128m", "kafka.tools.StorageTool", "format", "-t", clusterID, "-c", b.properties())
+	in, err := install(b.cluster.opts.Version)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) // our own argument list
-	cmd.SysProcAttr = sysProcAttr()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("format storage of %s: %w\n%s", b.name, err, out)
-	}
-	return nil
+	return in.Format(ctx, b.Dir, b.properties(), clusterID)
 }
 
 // properties is the path of the broker's configuration.
-func (b *Broker) properties() string { return filepath.Join(b.dir, "server.properties") }
+func (b *Broker) properties() string { return filepath.Join(b.Dir, "server.properties") }
 
 // configure writes the configuration and fixes the command line.
 func (b *Broker) configure() error {
-	if err := os.MkdirAll(filepath.Join(b.dir, "data"), 0o750); err != nil {
-		return fmt.Errorf("create folder of %s: %w", b.name, err)
+	if err := os.MkdirAll(filepath.Join(b.Dir, "data"), 0o750); err != nil {
+		return fmt.Errorf("create folder of %s: %w", b.Name, err)
 	}
-	if err := os.WriteFile(b.properties(), render(b.config()), 0o600); err != nil {
-		return fmt.Errorf("write configuration of %s: %w", b.name, err)
+	if err := os.WriteFile(b.properties(), kafkad.Render(b.config()), 0o600); err != nil {
+		return fmt.Errorf("write configuration of %s: %w", b.Name, err)
 	}
-	var err error
-	b.args, err = javaArgs(b.cluster.opts.Version, b.dir, b.cluster.opts.Heap, "kafka.Kafka", b.properties())
+	in, err := install(b.cluster.opts.Version)
+	if err != nil {
+		return err
+	}
+	b.Args, err = in.Broker(b.Dir, b.cluster.opts.Heap, b.properties())
 	return err
 }

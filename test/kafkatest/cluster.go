@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
 // Options says what cluster to start. The zero value is one broker of Kafka4.
@@ -71,7 +73,7 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 		opts.Heap = "512m"
 	}
 	var err error
-	for range startTries {
+	for range kafkad.StartTries {
 		var root string
 		if root, err = newFolder(); err != nil {
 			return nil, err
@@ -122,16 +124,16 @@ func (c *Cluster) open(ctx context.Context) error {
 // layout gives every broker its ports, folder and configuration. A controller's address stands in all configurations, so all
 // ports are found first.
 func (c *Cluster) layout() error {
-	ports, err := freePorts(4 * c.opts.Brokers)
+	ports, err := kafkad.FreePorts(4 * c.opts.Brokers)
 	if err != nil {
 		return err
 	}
 	for i := range c.opts.Brokers {
 		b := &Broker{cluster: c, id: i, port: ports[4*i], proxiedPort: ports[4*i+1], securePort: ports[4*i+2], controllerPort: ports[4*i+3]}
-		b.process = &process{name: fmt.Sprintf("broker-%d", i), dir: filepath.Join(c.root, fmt.Sprintf("broker-%d", i))}
+		b.process = &process{Name: fmt.Sprintf("broker-%d", i), Dir: filepath.Join(c.root, fmt.Sprintf("broker-%d", i))}
 		c.brokers = append(c.brokers, b)
 		if c.opts.Proxy {
-			if b.proxy, err = NewProxy(loopback(b.proxiedPort)); err != nil {
+			if b.proxy, err = NewProxy(kafkad.Loopback(b.proxiedPort)); err != nil {
 				return err
 			}
 		}
@@ -212,17 +214,17 @@ func (c *Cluster) Version() string { return c.opts.Version }
 func (c *Cluster) Logs() string {
 	var b strings.Builder
 	if c.zk != nil {
-		fmt.Fprintln(&b, c.zk.tail())
+		fmt.Fprintln(&b, c.zk.Tail())
 	}
 	for _, broker := range c.brokers {
-		fmt.Fprintln(&b, broker.tail())
+		fmt.Fprintln(&b, broker.Tail())
 	}
 	return b.String()
 }
 
 func (c *Cluster) unlucky() bool {
 	for _, b := range c.brokers {
-		if b.unlucky() {
+		if b.Unlucky() {
 			return true
 		}
 	}
@@ -256,7 +258,7 @@ func (c *Cluster) CreateTopic(t testing.TB, topic string, partitions int, config
 	if _, err := adm.CreateTopic(t.Context(), int32(partitions), int16(c.replicas()), values, topic); err != nil {
 		t.Fatalf("create topic %s: %v", topic, err)
 	}
-	err = poll(t.Context(), readyWithin, func(ctx context.Context) error {
+	err = kafkad.Poll(t.Context(), kafkad.ReadyWithin, func(ctx context.Context) error {
 		topics, err := adm.ListTopics(ctx, topic)
 		if err != nil {
 			return err
@@ -277,7 +279,7 @@ func (c *Cluster) AwaitInSync(t testing.TB, topic string) {
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	err = poll(t.Context(), readyWithin, func(ctx context.Context) error {
+	err = kafkad.Poll(t.Context(), kafkad.ReadyWithin, func(ctx context.Context) error {
 		topics, err := adm.ListTopics(ctx, topic)
 		if err != nil {
 			return err

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
 // stillFor is how long a reader goes without a record until it asks whether there are more.
@@ -139,7 +141,7 @@ func AwaitRecords(t testing.TB, bootstrap []string, topic string, records int64,
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	err = poll(t.Context(), within, func(ctx context.Context) error {
+	err = kafkad.Poll(t.Context(), within, func(ctx context.Context) error {
 		ends, err := adm.ListCommittedOffsets(ctx, topic)
 		if err := errors.Join(err, ends.Error()); err != nil {
 			return err

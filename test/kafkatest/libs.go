@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
 const (
@@ -92,13 +94,16 @@ func libsHome() (string, error) {
 }
 
 // JDK returns the path of a program of the Java installation, such as java or javac: of JAVA_HOME if set, else of the search path.
-func JDK(program string) (string, error) {
-	if home := os.Getenv("JAVA_HOME"); home != "" {
-		if path := filepath.Join(home, "bin", program); exists(path) {
-			return path, nil
-		}
+func JDK(program string) (string, error) { return kafkad.JDK(os.Getenv("JAVA_HOME"), program) }
+
+// install is what servers of a Kafka release are run from. CAUSEWAY_KAFKA_LOG sets their log level.
+func install(version string) (kafkad.Install, error) {
+	java, err := JDK("java")
+	if err != nil {
+		return kafkad.Install{}, fmt.Errorf("find java: %w", err)
 	}
-	return exec.LookPath(program)
+	libs, err := Libs(version)
+	return kafkad.Install{Java: java, Libs: libs, LogLevel: os.Getenv("CAUSEWAY_KAFKA_LOG")}, err
 }
 
 // Missing says why real brokers of a release can't be run on this machine; nil if they can.

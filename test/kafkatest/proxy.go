@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
 // inFlight is how many chunks of up to 64 KiB a proxied connection holds in each direction: so many that a delay does not become
@@ -37,7 +39,7 @@ const (
 
 // NewProxy starts a proxy to target (host:port) on a free loopback port. Close ends it.
 func NewProxy(target string) (*Proxy, error) {
-	ln, err := listenFree()
+	ln, err := kafkad.ListenFree()
 	if err != nil {
 		return nil, err
 	}

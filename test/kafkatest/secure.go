@@ -17,6 +17,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
 // Secure says how a client gets through a cluster's SASL_SSL listener.
@@ -46,7 +48,7 @@ func (c *Cluster) Secure() Secure {
 		User: secureUser, Password: securePassword,
 	}
 	for _, b := range c.brokers {
-		s.Bootstrap = append(s.Bootstrap, loopback(b.securePort))
+		s.Bootstrap = append(s.Bootstrap, kafkad.Loopback(b.securePort))
 	}
 	return s
 }
@@ -77,7 +79,7 @@ func (c *Cluster) addUser(ctx context.Context) error {
 	defer cl.Close()
 	// One request each: KRaft's controllers refuse two changes of one user at a time.
 	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} {
-		err = poll(ctx, readyWithin, func(ctx context.Context) error {
+		err = kafkad.Poll(ctx, kafkad.ReadyWithin, func(ctx context.Context) error {
 			// Made anew each time, since the call fills in the salt.
 			user := kadm.UpsertSCRAM{User: secureUser, Mechanism: mechanism, Iterations: 4096, Password: securePassword}
 			altered, err := kadm.NewClient(cl).AlterUserSCRAMs(ctx, nil, []kadm.UpsertSCRAM{user})

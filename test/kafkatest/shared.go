@@ -68,7 +68,7 @@ func SharedZooKeeper(t testing.TB) *ZooKeeper {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(z.tail())
+			t.Log(z.Tail())
 		}
 	})
 	return z

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
 // zooKeeperTick is the granularity of sessions: a client may ask for a timeout of two ticks or more, and what expires, expires within
@@ -35,7 +37,7 @@ func StartZooKeeper(t testing.TB) *ZooKeeper {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(z.tail())
+			t.Log(z.Tail())
 		}
 		if err := z.close(); err != nil {
 			t.Error(err)
@@ -47,12 +49,12 @@ func StartZooKeeper(t testing.TB) *ZooKeeper {
 // openZooKeeper starts a server and its proxy in a new folder below root. A port that was taken meanwhile is replaced.
 func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 	var err error
-	for try := range startTries {
+	for try := range kafkad.StartTries {
 		var ports []int
-		if ports, err = freePorts(1); err != nil {
+		if ports, err = kafkad.FreePorts(1); err != nil {
 			return nil, err
 		}
-		z := &ZooKeeper{port: ports[0], process: &process{name: "zookeeper", dir: filepath.Join(root, fmt.Sprintf("zookeeper-%d", try))}}
+		z := &ZooKeeper{port: ports[0], process: &process{Name: "zookeeper", Dir: filepath.Join(root, fmt.Sprintf("zookeeper-%d", try))}}
 		if err := z.configure(); err != nil {
 			return nil, err
 		}
@@ -63,7 +65,7 @@ func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 			return z, nil
 		}
 		_ = z.close() // the error that matters is the start's
-		if !z.unlucky() {
+		if !z.Unlucky() {
 			return nil, err
 		}
 	}
@@ -71,19 +73,22 @@ func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 }
 
 func (z *ZooKeeper) configure() error {
-	data := filepath.Join(z.dir, "data")
+	data := filepath.Join(z.Dir, "data")
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("create zookeeper folder: %w", err)
 	}
 	// A short tick lets short sessions be asked for; the ceiling lets long ones be, too.
 	conf := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\ntickTime=%d\nmaxSessionTimeout=120000\nmaxClientCnxns=0\n"+
 		"admin.enableServer=false\n4lw.commands.whitelist=*\n", data, z.port, zooKeeperTick.Milliseconds())
-	file := filepath.Join(z.dir, "zoo.cfg")
+	file := filepath.Join(z.Dir, "zoo.cfg")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return fmt.Errorf("write zookeeper configuration: %w", err)
 	}
-	var err error
-	z.args, err = javaArgs(Kafka3, z.dir, "256m", "org.apache.zookeeper.server.quorum.QuorumPeerMain", file)
+	in, err := install(Kafka3)
+	if err != nil {
+		return err
+	}
+	z.Args, err = in.Command(z.Dir, "256m", "org.apache.zookeeper.server.quorum.QuorumPeerMain", file)
 	return err
 }
 
@@ -91,7 +96,7 @@ func (z *ZooKeeper) configure() error {
 func (z *ZooKeeper) close() error { return errors.Join(z.Kill(), z.proxy.Close()) }
 
 // Addr is the server's own host:port.
-func (z *ZooKeeper) Addr() string { return loopback(z.port) }
+func (z *ZooKeeper) Addr() string { return kafkad.Loopback(z.port) }
 
 // Proxy is the proxy before the server: a client that is given its address can be cut off, held up or refused while others go directly.
 // It stays when the server is killed. A test that needs one of its own makes it with NewProxy(z.Addr()).
@@ -99,10 +104,10 @@ func (z *ZooKeeper) Proxy() *Proxy { return z.proxy }
 
 // Start starts the server, again after Kill or Stop, and returns when it serves.
 func (z *ZooKeeper) Start(ctx context.Context) error {
-	if err := z.launch(); err != nil {
+	if err := z.Launch(); err != nil {
 		return err
 	}
-	return z.until(ctx, func(ctx context.Context) error {
+	return z.Until(ctx, func(ctx context.Context) error {
 		answer, err := z.ask(ctx, "ruok")
 		if err == nil && answer != "imok" {
 			err = fmt.Errorf("zookeeper answers %q", answer)
@@ -113,7 +118,7 @@ func (z *ZooKeeper) Start(ctx context.Context) error {
 
 // sessionOver returns when no session holds the ephemeral node at path any more.
 func (z *ZooKeeper) sessionOver(ctx context.Context, path string) error {
-	return poll(ctx, readyWithin, func(ctx context.Context) error {
+	return kafkad.Poll(ctx, kafkad.ReadyWithin, func(ctx context.Context) error {
 		dump, err := z.ask(ctx, "dump")
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package kafkatest
+package kafkad
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// listenFree listens on a free loopback port below the range from which the kernel serves outgoing connections and port 0.
+// ListenFree listens on a free loopback port below the range from which the kernel serves outgoing connections and port 0.
 // A server that was killed can therefore return to its port: nothing but another call of this function would take it meanwhile.
-func listenFree() (net.Listener, error) {
+func ListenFree() (net.Listener, error) {
 	const low, high = 15000, 32000
 	var errs error
 	for range 50 {
 		port := low + rand.IntN(high-low)
-		l, err := net.Listen("tcp", loopback(port)) // a listen on loopback does not wait
+		l, err := net.Listen("tcp", Loopback(port)) //nolint:noctx // a listen on loopback does not wait
 		if err == nil {
 			return l, nil
 		}
@@ -24,8 +24,8 @@ func listenFree() (net.Listener, error) {
 	return nil, fmt.Errorf("find free port: %w", errs)
 }
 
-// freePorts returns n different ports that were free a moment ago.
-func freePorts(n int) ([]int, error) {
+// FreePorts returns n different ports that were free a moment ago.
+func FreePorts(n int) ([]int, error) {
 	held := make([]net.Listener, 0, n) // until all are found, so that they differ
 	defer func() {
 		for _, l := range held {
@@ -34,21 +34,23 @@ func freePorts(n int) ([]int, error) {
 	}()
 	ports := make([]int, 0, n)
 	for range n {
-		l, err := listenFree()
+		l, err := ListenFree()
 		if err != nil {
 			return nil, err
 		}
 		held = append(held, l)
-		ports = append(ports, portOf(l.Addr()))
+		ports = append(ports, PortOf(l.Addr()))
 	}
 	return ports, nil
 }
 
-func portOf(a net.Addr) int {
+// PortOf is the port of a TCP address.
+func PortOf(a net.Addr) int {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		return tcp.Port
 	}
 	return 0
 }
 
-func loopback(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
+// Loopback is the address of a port on this machine.
+func Loopback(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }

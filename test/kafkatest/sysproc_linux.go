@@ -1,9 +1,0 @@
-package kafkatest
-
-import "syscall"
-
-// sysProcAttr puts a server into a process group of its own, so that a Ctrl-C at the terminal reaches the test binary alone and
-// cleaning up stays orderly, and has the kernel kill the server should the test binary die first.
-func sysProcAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
