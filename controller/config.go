@@ -3,7 +3,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/causeway-mirror/causeway/controller/assign"
@@ -16,6 +15,8 @@ type Config struct {
 	Lag       Lag
 	Stuck     Stuck
 	Backup    Backup
+	// WeighInterval is how often loads are measured.
+	WeighInterval time.Duration
 	// ValidateInterval is how often ideal states, external views and the source are compared.
 	ValidateInterval time.Duration
 }
@@ -24,8 +25,8 @@ type Config struct {
 type Discovery struct {
 	Interval time.Duration // 0 = never
 	First    time.Duration // until the first run of a term
-	// Include and Exclude match whole names. Without Include nothing is found by name.
-	Include, Exclude []*regexp.Regexp
+	// Refuse says why a topic of the source is not mirrored; empty when it shall be. Without Refuse nothing is found by name.
+	Refuse func(topic string) (reason string)
 	// NeedTarget leaves out topics that the target does not have.
 	NeedTarget bool
 	// Expand lets a topic grow when the source's has.
@@ -79,6 +80,7 @@ func DefaultConfig() Config {
 		Lag:              Lag{Interval: 10 * time.Second, MinRecords: 100_000, MinTime: 15 * time.Minute, Valid: 30 * time.Minute},
 		Stuck:            Stuck{After: 20 * time.Minute, MaxMoves: 3},
 		Backup:           Backup{Interval: time.Minute},
+		WeighInterval:    10 * time.Second,
 		ValidateInterval: time.Minute,
 	}
 }
@@ -108,6 +110,9 @@ func (c Config) Validate() error {
 		if d.value < 0 {
 			bad(d.key, d.value, "must not be negative")
 		}
+	}
+	if c.WeighInterval <= 0 {
+		bad("weigh_interval", c.WeighInterval, "must be more than 0")
 	}
 	if c.ValidateInterval <= 0 {
 		bad("validate_interval", c.ValidateInterval, "must be more than 0")

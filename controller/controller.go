@@ -124,7 +124,7 @@ func (t *Term) run(ctx context.Context) {
 	start("validation", t.cfg.ValidateInterval, t.cfg.ValidateInterval, true, t.validate)
 	start("discovery", t.cfg.Discovery.First, t.cfg.Discovery.Interval, t.deps.Source != nil, t.discover)
 	start("lag", t.cfg.Lag.First, t.cfg.Lag.Interval, t.deps.Source != nil && t.deps.Positions != nil, t.measure)
-	start("workload", 0, max(t.cfg.Lag.Interval, time.Second), t.deps.Workload != nil, t.weigh)
+	start("workload", 0, t.cfg.WeighInterval, t.deps.Workload != nil, t.weigh)
 	start("balance", t.cfg.Rebalance.Period, t.cfg.Rebalance.Period, true, t.balanceLoad)
 	start("backup", t.cfg.Backup.Interval, t.cfg.Backup.Interval, t.cfg.Backup.Dir != "", newBackups(t).run)
 }

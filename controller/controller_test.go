@@ -1,7 +1,7 @@
 package controller
 
 import (
-	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -275,23 +275,29 @@ func TestAMovedPartitionStaysWhereItWasMoved(t *testing.T) {
 	})
 }
 
-func discovering(patterns ...string) Config {
+// discovering takes topics by the beginnings of their names.
+func discovering(prefix string) Config {
 	cfg := DefaultConfig()
-	for _, p := range patterns {
-		cfg.Discovery.Include = append(cfg.Discovery.Include, regexp.MustCompile("^(?:"+p+")$"))
+	cfg.Discovery.Refuse = func(topic string) string {
+		switch {
+		case strings.HasSuffix(topic, "tmp"):
+			return "temporary"
+		case !strings.HasPrefix(topic, prefix):
+			return "other"
+		}
+		return ""
 	}
-	cfg.Discovery.Exclude = []*regexp.Regexp{regexp.MustCompile("^(?:.*tmp)$")}
 	return cfg
 }
 
 func TestTopicsAreDiscoveredByPattern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, discovering("orders.*"), "w1")
+		r := newRig(t, discovering("orders"), "w1")
 		r.source.counts = map[string]int32{"orders": 2, "orders.tmp": 1, "other": 1}
 		term := r.lead(t)
 		pass(time.Second)
 		require.Equal(t, []string{"orders"}, term.Topics())
-		require.Equal(t, map[string]string{"orders.tmp": "an exclusion pattern takes it", "other": "no pattern takes it"}, term.Excluded())
+		require.Equal(t, map[string]string{"orders.tmp": "temporary", "other": "other"}, term.Excluded())
 
 		r.source.set(func() { r.source.counts = map[string]int32{"orders": 5, "orders.new": 1} })
 		pass(time.Minute)
@@ -319,7 +325,7 @@ func TestTopicsAreDiscoveredByPattern(t *testing.T) {
 
 func TestADeletedTopicIsNotDiscoveredAgainUntilItIsAdded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, discovering(".*"), "w1")
+		r := newRig(t, discovering(""), "w1")
 		r.source.counts = map[string]int32{"orders": 2}
 		term := r.lead(t)
 		pass(time.Second)
@@ -335,7 +341,7 @@ func TestADeletedTopicIsNotDiscoveredAgainUntilItIsAdded(t *testing.T) {
 
 func TestDiscoveryOnlyTakesWhatTheTargetHasIfSoConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := discovering(".*")
+		cfg := discovering("")
 		cfg.Discovery.NeedTarget = true
 		r := newRig(t, cfg, "w1")
 		r.source.counts = map[string]int32{"both": 2, "source": 1}
@@ -348,7 +354,7 @@ func TestDiscoveryOnlyTakesWhatTheTargetHasIfSoConfigured(t *testing.T) {
 
 func TestAJobThatFailsRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, discovering(".*"), "w1")
+		r := newRig(t, discovering(""), "w1")
 		r.source.err, r.source.counts = errFake, map[string]int32{"orders": 1}
 		term := r.lead(t)
 		pass(5 * time.Minute)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/causeway-mirror/causeway/events"
@@ -20,7 +19,7 @@ type discoveryReport struct {
 
 // discovers says whether topics are found by name.
 func (t *Term) discovers() bool {
-	return len(t.cfg.Discovery.Include) > 0 && t.cfg.Discovery.Interval > 0
+	return t.cfg.Discovery.Refuse != nil && t.cfg.Discovery.Interval > 0
 }
 
 // Excluded gives the topics of the source that are not mirrored, each with the reason, as of the last discovery.
@@ -64,13 +63,13 @@ func (t *Term) discover(ctx context.Context) error {
 
 // refuse says why a topic is not mirrored; empty when it shall be.
 func (t *Term) refuse(s *State, name string, target map[string]int32) string {
-	matches := func(r *regexp.Regexp) bool { return r.MatchString(name) }
-	switch {
-	case !slices.ContainsFunc(t.cfg.Discovery.Include, matches):
-		return "no pattern takes it"
-	case slices.ContainsFunc(t.cfg.Discovery.Exclude, matches):
-		return "an exclusion pattern takes it"
-	case s.Excluded[name]:
+	if t.cfg.Discovery.Refuse == nil {
+		return "topics are added by hand"
+	}
+	if reason := t.cfg.Discovery.Refuse(name); reason != "" {
+		return reason
+	}
+	if s.Excluded[name] {
 		return "it was deleted from the mirror by an operator"
 	}
 	if _, ok := target[name]; t.cfg.Discovery.NeedTarget && !ok {

@@ -64,8 +64,11 @@ func (t *Term) measure(ctx context.Context) error {
 		return fmt.Errorf("read the source's ends: %w", err)
 	}
 	stored, err := t.deps.Positions.Load(ctx, parts)
-	if err != nil {
+	if err != nil && len(stored) == 0 {
 		return fmt.Errorf("read committed positions: %w", err)
+	}
+	if err != nil { // of some partitions; the others' lag is known all the same
+		t.deps.Log.Warn("committed positions can't be read", "error", err)
 	}
 	now := time.Now()
 	t.lag.mu.Lock()
