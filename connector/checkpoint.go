@@ -85,7 +85,7 @@ func (c *Connector) begun(ctx context.Context, t *pair) (bool, error) {
 	}
 	known, err := c.deps.Store.Load(ctx, all)
 	if err != nil {
-		return false, &haltError{fmt.Errorf("load checkpoints: %w", err)}
+		return false, storeError("load checkpoints", err)
 	}
 	return len(known) > 0, nil
 }
@@ -148,7 +148,7 @@ func (c *Connector) startsAt(ctx context.Context, sources map[route.Partition]in
 func (c *Connector) sameClusters(ctx context.Context, source, target string) error {
 	r, err := c.deps.Store.Route(ctx)
 	if err != nil {
-		return &haltError{fmt.Errorf("load route: %w", err)}
+		return storeError("load route", err)
 	}
 	for _, side := range []struct{ name, stored, now string }{{"source", r.SourceCluster, source}, {"target", r.TargetCluster, target}} {
 		if side.stored != "" && side.now != "" && side.stored != side.now {
@@ -170,7 +170,7 @@ func (c *Connector) producerID(ctx context.Context) (offsets.Route, error) {
 	for {
 		r, err := c.deps.Store.Route(ctx)
 		if err != nil {
-			return r, &haltError{fmt.Errorf("load route: %w", err)}
+			return r, storeError("load route", err)
 		}
 		if r.ProducerID >= 0 {
 			return r, nil
@@ -198,7 +198,7 @@ func (c *Connector) unclean(ctx context.Context, known map[route.Partition]offse
 		return nil
 	}
 	if err := c.deps.Store.Save(ctx, used); err != nil && !errors.Is(err, offsets.ErrConflict) {
-		return &haltError{fmt.Errorf("store checkpoints: %w", err)}
+		return storeError("store checkpoints", err)
 	}
 	return nil
 }
@@ -206,6 +206,9 @@ func (c *Connector) unclean(ctx context.Context, known map[route.Partition]offse
 // continueFrom checks that a stored checkpoint still speaks of the same logs and the same handler. What is sent for an offset has changed
 // otherwise, and a new epoch begins.
 func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkpoint, recount bool) (offsets.Checkpoint, error) {
+	if at.Foreign {
+		return c.overridden(ctx, t, at)
+	}
 	next := at
 	switch {
 	case differ(at.TargetTopicID, t.target.ID):
@@ -224,7 +227,12 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 	default:
 		return at, nil
 	}
-	next.Sequence, next.Opened, next.Clean, next.Writer = 0, false, false, c.deps.Worker
+	return c.newEpoch(ctx, at, next)
+}
+
+// newEpoch stores next, in the epoch after that of at, in place of at.
+func (c *Connector) newEpoch(ctx context.Context, at, next offsets.Checkpoint) (offsets.Checkpoint, error) {
+	next.Sequence, next.Opened, next.Clean, next.Writer, next.Foreign = 0, false, false, c.deps.Worker, false
 	if next.ProducerEpoch++; next.ProducerEpoch == math.MaxInt16 {
 		var err error
 		if next.ProducerID, next.ProducerEpoch, err = c.target.InitProducerID(ctx); err != nil {

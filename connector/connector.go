@@ -52,9 +52,12 @@ type Connector struct {
 	start  time.Time
 	drains sync.WaitGroup // partitions on their way out
 
-	mu    sync.Mutex // guards what follows; a leaf
-	parts map[route.Partition]*partition
-	route routeState
+	claims *claims
+
+	mu        sync.Mutex // guards what follows; a leaf
+	parts     map[route.Partition]*partition
+	suspended bool
+	route     routeState
 }
 
 // partition is one that shall run here.
@@ -68,7 +71,8 @@ type partition struct {
 	lane    *mirror.Lane // nil until it runs
 	slot    *producer.Slot
 	leave   bool
-	gone    bool // being drained
+	gone    bool          // being drained
+	left    chan struct{} // closed when it runs here no longer
 }
 
 // answerTimeout is how long a broker may take over an answer that needs no replication: a dead one must be known as such within half a minute.
@@ -93,7 +97,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	c := &Connector{
 		cfg: cfg, deps: deps, source: source, target: target, admin: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
 		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
-		parts: map[route.Partition]*partition{},
+		parts: map[route.Partition]*partition{}, claims: newClaims(deps.Store, deps.Worker),
 	}
 	label := deps.Route.String()
 	c.mirror = mirror.New(cfg.mirror(), mirror.Deps{
@@ -128,6 +132,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	})
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchLoop(control) })
+	watching.Go(func() { c.doubtLoop(control) })
 	err := c.control(control)
 	ended(nil)
 	watching.Wait()
@@ -175,26 +180,14 @@ func (c *Connector) drain(ctx context.Context, parts []*partition) {
 	}
 }
 
-// Add says that partitions shall run here. It returns at once and may be repeated.
+// Add says that partitions shall run here, whoever else may think so of himself. It returns at once and may be repeated.
 func (c *Connector) Add(parts ...route.Partition) {
 	c.mu.Lock()
 	for _, p := range parts {
 		if q := c.parts[p]; q == nil {
-			c.parts[p] = &partition{source: p, since: time.Now(), reason: "not asked for yet"}
+			c.parts[p] = &partition{source: p, since: time.Now(), reason: "not asked for yet", left: make(chan struct{})}
 		} else {
 			q.leave = false
-		}
-	}
-	c.mu.Unlock()
-	c.signal()
-}
-
-// Remove says that partitions shall no longer run here. They are drained and committed in the background.
-func (c *Connector) Remove(parts ...route.Partition) {
-	c.mu.Lock()
-	for _, p := range parts {
-		if q := c.parts[p]; q != nil {
-			q.leave = true
 		}
 	}
 	c.mu.Unlock()
@@ -214,7 +207,7 @@ const (
 	healthTick = time.Second
 )
 
-// control starts and stops partitions. It ends with an error if the store fails.
+// control starts partitions. It ends with an error if the store fails.
 func (c *Connector) control(ctx context.Context) error {
 	wait := retryLeast
 	retry := time.NewTimer(0)
@@ -226,8 +219,7 @@ func (c *Connector) control(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		starting, leaving := c.pending()
-		c.drain(ctx, leaving)
+		starting := c.pending()
 		if len(starting) == 0 {
 			wait = retryLeast
 			continue
@@ -246,24 +238,17 @@ func (c *Connector) control(ctx context.Context) error {
 	}
 }
 
-// pending lists what is to be started and what is to be drained.
-func (c *Connector) pending() (starting, leaving []*partition) {
+// pending lists what is to be started.
+func (c *Connector) pending() (starting []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, p := range c.parts {
-		switch {
-		case p.gone:
-		case p.leave && p.lane == nil:
-			delete(c.parts, key)
-		case p.leave:
-			p.gone = true
-			leaving = append(leaving, p)
-		case p.lane == nil:
+	for _, p := range c.parts {
+		if p.lane == nil && !p.gone {
 			starting = append(starting, p)
 		}
 	}
 	slices.SortFunc(starting, func(a, b *partition) int { return a.source.Compare(b.source) })
-	return starting, leaving
+	return starting
 }
 
 // stale lists the partitions whose checkpoint can't be gone on from: they are started anew, in a new epoch.
@@ -289,9 +274,11 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 	defer cancel()
 	c.release(ctx, p)
 	c.mu.Lock()
-	delete(c.parts, p.source)
-	if !p.leave { // it is to be started anew, or was added again meanwhile
-		c.parts[p.source] = &partition{source: p.source, since: time.Now(), reason: "starts anew", recount: p.recount}
+	if p.leave {
+		delete(c.parts, p.source)
+		close(p.left)
+	} else { // it is to be started anew, or was added again meanwhile
+		c.parts[p.source] = &partition{source: p.source, since: time.Now(), reason: "starts anew", recount: p.recount, left: p.left}
 	}
 	c.mu.Unlock()
 	c.signal()

@@ -2,7 +2,11 @@
 // producer), the mirror loops between them, and joins them lane by lane.
 //
 // It promises that a partition is started from its checkpoint alone once it has one, that its target exists before anything is sent, and that
-// Run returns after everything was drained and committed. Trouble with a cluster or a topic never ends Run: it is retried, and shown.
+// Run returns after everything was drained and committed. Trouble with a cluster or a topic never ends Run: it is retried, and shown. So is a
+// store that is out of reach; one that failed ends Run.
+//
+// Whoever says which partitions are this worker's (standalone: all; a cluster: its state model) uses Online and Offline, which wait for the
+// store and for what is in flight, never for a cluster of Kafka that is away.
 //
 // Run owns all goroutines: the parts, the control loop, and one per partition that is being drained. It must not import helix, statemodel,
 // controller or api.

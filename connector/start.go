@@ -80,6 +80,10 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	var halt *haltError
 	halted := errors.As(err, &halt) && !errors.Is(err, context.Canceled) // at the end nothing is halted
 	c.mu.Lock()
+	kind := events.PartitionHalted
+	if errors.Is(err, offsets.ErrMissing) {
+		kind = events.CheckpointMissing
+	}
 	var fresh []*partition
 	news := false // the same reason is not logged at each retry
 	for _, p := range parts {
@@ -94,7 +98,7 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	}
 	c.mu.Unlock()
 	for _, p := range fresh {
-		c.deps.Events.Emit(events.Of(p.source, events.PartitionHalted, events.Error, "the partition can't be started").Because(err.Error()))
+		c.deps.Events.Emit(events.Of(p.source, kind, events.Error, "the partition can't be started").Because(err.Error()))
 	}
 	if news {
 		c.deps.Log.Warn("partitions can't be started yet", "partitions", len(parts), "first", parts[0].source.String(), "err", err)
@@ -314,9 +318,9 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	for _, p := range t.parts {
 		keys = append(keys, p.source)
 	}
-	known, err := c.deps.Store.Load(ctx, keys)
+	known, err := c.load(ctx, t, keys)
 	if err != nil {
-		return &haltError{fmt.Errorf("load checkpoints: %w", err)}
+		return err
 	}
 	if err := c.firstCheckpoints(ctx, t, known); err != nil {
 		return err
@@ -362,9 +366,20 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 	source := p.source
 	lane := c.mirror.Add(plan, at, mirror.Wakers{Source: func() { c.fetchers.Wake(source) }, Sink: slot.Wake})
 	c.mu.Lock()
-	recovered := p.halted
-	p.lane, p.slot, p.reason, p.halted, p.recount = lane, slot, "", false, false
+	recovered, wanted := p.halted, c.parts[source] == p
+	if wanted {
+		p.lane, p.slot, p.reason, p.halted, p.recount = lane, slot, "", false, false
+		if c.suspended {
+			lane.Suspend()
+		}
+	}
 	c.mu.Unlock()
+	if !wanted { // it left while it was being started
+		slot.Detach()
+		c.mirror.Close(lane)
+		c.mirror.Remove(lane)
+		return
+	}
 	if recovered {
 		c.deps.Events.Emit(events.Of(source, events.PartitionRecovered, events.Info, "the partition runs"))
 	}
