@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	zookeeper "github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/offsets"
@@ -218,6 +219,29 @@ func TestCheckpointThatIsGoneIsNoBeginning(t *testing.T) {
 	require.True(t, ok)
 	require.True(t, got.Foreign)
 	require.NoError(t, s.Begin(t.Context(), &got, storetest.Checkpoint("t", 0, 10)))
+}
+
+func TestWhatZooKeeperRefusesStopsTheProcess(t *testing.T) {
+	t.Parallel()
+	place := newPlace()
+	s, o := open(t, config(t, place)), other(t, place)
+	c := storetest.Checkpoint("t", 0, 10)
+	require.NoError(t, s.Begin(t.Context(), nil, c))
+	for _, allowed := range []int32{zookeeper.PermRead, zookeeper.PermWrite} {
+		_, err := o.conn.SetACL(o.rest("t", 0), zookeeper.WorldACL(allowed|zookeeper.PermAdmin), -1)
+		require.NoError(t, err)
+		c = advanced(c, 1)
+		if allowed == zookeeper.PermRead {
+			err = s.Save(t.Context(), []offsets.Checkpoint{c})
+			require.ErrorContains(t, err, "write nodes of t-0 and 0 other partitions: zk: not authenticated")
+		} else {
+			_, err = s.Load(t.Context(), []route.Partition{c.Partition})
+			require.ErrorContains(t, err, "read node "+o.rest("t", 0)+": zk: not authenticated")
+		}
+		var storage *offsets.StorageError
+		require.ErrorAs(t, err, &storage)
+		require.NotErrorIs(t, err, offsets.ErrUnavailable)
+	}
 }
 
 func TestForeignNodesAreLeftOut(t *testing.T) {

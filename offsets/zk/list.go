@@ -3,6 +3,7 @@ package zk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -49,8 +50,11 @@ func (s *Store) children(ctx context.Context, path string) ([]string, error) {
 		names, _, err := c.Children(path)
 		return names, err
 	})
-	if errors.Is(err, zookeeper.ErrNoNode) {
+	switch {
+	case errors.Is(err, zookeeper.ErrNoNode):
 		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list children of node %s: %w", path, err)
 	}
-	return names, err
+	return names, nil
 }

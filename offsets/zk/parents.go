@@ -3,6 +3,7 @@ package zk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -57,7 +58,7 @@ func (s *Store) makeParent(ctx context.Context, path string) error {
 		return c.Create(path, nil, 0, zookeeper.WorldACL(zookeeper.PermAll))
 	})
 	if err != nil && !errors.Is(err, zookeeper.ErrNodeExists) {
-		return err
+		return fmt.Errorf("make node %s: %w", path, err)
 	}
 	s.parents.add(path)
 	return nil

@@ -42,10 +42,13 @@ func (s *Store) get(ctx context.Context, path string) (node, error) {
 		}
 		return node{data, stat.Version}, nil
 	})
-	if errors.Is(err, zookeeper.ErrNoNode) {
+	switch {
+	case errors.Is(err, zookeeper.ErrNoNode):
 		return node{version: absent}, nil
+	case err != nil:
+		return n, fmt.Errorf("read node %s: %w", path, err)
 	}
-	return n, err
+	return n, nil
 }
 
 // sync has the server that we are connected to catch up with the leader.
@@ -147,20 +150,28 @@ func (s *Store) understand(p route.Partition, plain, rest node) entry {
 
 // missing marks partitions of which nothing is there although their topic's node says that they were begun.
 func (s *Store) missing(ctx context.Context, entries map[route.Partition]entry) error {
-	topics := map[string]topicNode{}
+	topics := map[string]*topicNode{}
+	for p, e := range entries {
+		if e.plain == absent && e.rest == absent {
+			topics[p.Topic] = &topicNode{}
+		}
+	}
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(readAhead)
+	for topic, into := range topics {
+		g.Go(func() (err error) {
+			*into, err = s.readTopic(within, topic)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
 	for p, e := range entries {
 		if e.plain != absent || e.rest != absent {
 			continue
 		}
-		t, read := topics[p.Topic]
-		if !read {
-			var err error
-			if t, err = s.readTopic(ctx, p.Topic); err != nil {
-				return err
-			}
-			topics[p.Topic] = t
-		}
-		switch {
+		switch t := topics[p.Topic]; {
 		case t.err != nil:
 			e.err = t.err
 		case t.record.has(p.Partition):

@@ -48,9 +48,14 @@ type others struct {
 
 func other(t testing.TB, place string) others {
 	t.Helper()
-	conn, _, err := zookeeper.Connect([]string{kafkatest.SharedZooKeeper(t).Addr()}, 5*time.Second, zookeeper.WithLogger(libraryLog{hclog.NewNullLogger()}))
+	conn, states, err := zookeeper.Connect([]string{kafkatest.SharedZooKeeper(t).Addr()}, time.Minute, zookeeper.WithLogger(libraryLog{hclog.NewNullLogger()}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
+	for e := range states { // it tries for as long as the test may run
+		if e.State == zookeeper.StateHasSession {
+			break
+		}
+	}
 	return others{t, conn, place + "/consumers/" + group}
 }
 

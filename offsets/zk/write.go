@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -21,7 +22,7 @@ const (
 	// rounds is how often in a row a change is decided again because somebody else was first, before there is a pause.
 	rounds = 4
 	// writeAhead is how many transactions are under way at once.
-	writeAhead = 16
+	writeAhead = 32
 )
 
 // change is one checkpoint that somebody wants stored.
@@ -226,7 +227,7 @@ func (s *Store) transact(ctx context.Context, also any, some []write) error {
 		for _, w := range some {
 			s.cache.forget(w.next.Partition)
 		}
-		return err
+		return fmt.Errorf("write nodes of %s and %d other partitions: %w", some[0].next.Partition, len(some)-1, err)
 	}
 	s.parents.forget() // a node that is not there may be one of them
 	for i, r := range o.results {
