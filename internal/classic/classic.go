@@ -83,7 +83,9 @@ func (v *Values) Property(key string) (string, bool) {
 }
 
 // Warn adds a warning.
-func (v *Values) Warn(format string, args ...any) { v.warnings = append(v.warnings, fmt.Sprintf(format, args...)) }
+func (v *Values) Warn(format string, args ...any) {
+	v.warnings = append(v.warnings, fmt.Sprintf(format, args...))
+}
 
 // Warnings are what somebody should be told once.
 func (v *Values) Warnings() []string { return v.warnings }
