@@ -195,7 +195,9 @@ func (a *Admin) ResetPartitions(ctx context.Context, instance, resource string, 
 		case pending[p]:
 			return refuse(p, "a message for it is pending")
 		}
-		m := newTransition(host+"-ADMIN", instance, session, resource, Error, Offline, time.Now(), p)
+		m := newTransition(Message{
+			Source: host + "-ADMIN", Target: instance, TargetSession: session, Resource: resource, From: Error, To: Offline, Created: time.Now(),
+		}, p)
 		data, err := m.record().Encode()
 		if err != nil {
 			return err

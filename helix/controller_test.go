@@ -297,7 +297,9 @@ func TestMalformedZnodes(t *testing.T) {
 	r.enter(s, "a_1", nil)
 	p := r.puppet("p_1")
 	put := func(path, data string) { require.NoError(t, r.session().Put(ctx, path, []byte(data))) }
-	foreign := newTransition("somebody", "other_1", "1", "topic", Offline, Online, time.Now(), "0").record()
+	foreign := newTransition(Message{
+		Source: "somebody", Target: "other_1", TargetSession: "1", Resource: "topic", From: Offline, To: Online, Created: time.Now(),
+	}, "0").record()
 	litter := func(suffix string) {
 		put(c.idealState("torn"+suffix), `{"id":"torn","simpleFi`)
 		put(c.idealState("empty"+suffix), "")

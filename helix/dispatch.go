@@ -60,7 +60,9 @@ func (d *dispatcher) compose(transitions []transition) []*Message {
 			messages[n-1].Partitions = append(messages[n-1].Partitions, t.partition)
 			continue
 		}
-		m := newTransition(d.t.c.cfg.Name, t.instance, t.session, t.resource, t.from, t.to, now, t.partition)
+		m := newTransition(Message{
+			Source: d.t.c.cfg.Name, Target: t.instance, TargetSession: t.session, Resource: t.resource, From: t.from, To: t.to, Created: now,
+		}, t.partition)
 		m.SourceSession, m.Factory, m.Timeout, m.Batch = d.t.session.ID(), t.factory, t.timeout, t.batch
 		messages = append(messages, m)
 		last = t

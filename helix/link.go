@@ -1,6 +1,7 @@
 package helix
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -34,7 +35,8 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	if refused {
 		return nil, errOver
 	}
-	conn, err := net.DialTimeout(network, address, timeout)
+	dialer := net.Dialer{Timeout: timeout}
+	conn, err := dialer.DialContext(context.Background(), network, address) //nolint:forbidigo // the library gives none; it is bounded
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ type tap struct {
 	head []byte // the first bytes that came
 }
 
-// The answer to a connect request: length int32, protocol version int32, time-out in milliseconds int32, session id int64…
+// The answer to a connect request: length int32, protocol version int32, time-out in milliseconds int32, session id int64 and more.
 const (
 	timeoutOffset = 8
 	sessionOffset = timeoutOffset + 4

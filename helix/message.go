@@ -40,12 +40,11 @@ func newMessageID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// newTransition is a message that a controller or administrator sends; the target's session makes it void after the target's restart.
-func newTransition(source, target, targetSession, resource string, from, to State, now time.Time, partitions ...string) *Message {
-	return &Message{
-		ID: newMessageID(), Type: msgTransition, Status: msgNew, Source: source, Target: target, TargetSession: targetSession, Resource: resource,
-		Partitions: partitions, Batch: len(partitions) > 1, From: from, To: to, StateModel: OnlineOffline, Factory: DefaultFactory, Created: now,
-	}
+// newTransition completes a message that a controller or administrator sends; it says from whom, to whom, what and when.
+func newTransition(m Message, partitions ...string) *Message {
+	m.ID, m.Type, m.Status, m.StateModel, m.Factory = newMessageID(), msgTransition, msgNew, OnlineOffline, DefaultFactory
+	m.Partitions, m.Batch = partitions, len(partitions) > 1
+	return &m
 }
 
 // record has every field that some Java peer requires: without MSG_STATE or TGT_SESSION_ID a 0.6.8 participant's queue stands still.

@@ -99,8 +99,5 @@ const (
 	configFalse = "false"
 )
 
-// helixDate is how Helix writes times for people in histories, in the host's zone.
-const helixDate = "2006-01-02T15:04:05.000"
-
 // pollEvery is how often a state is looked at that ZooKeeper announces too, in case the announcement is lost.
 const pollEvery = time.Second

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -86,27 +87,36 @@ func (t *tenure) enter(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		all := append(slices.Clone(ops), liveOp)
-		if len(Chunks(all, len(all))) == 1 {
-			err = t.session.Multi(ctx, all...)
-			var failed *MultiError
-			if err == nil {
-				return nil
-			}
-			if !errors.As(err, &failed) || failed.Index == len(ops) { // not for lack of a folder: lost, or a rival was faster
-				if mine, mineErr := t.isMine(ctx); mine || mineErr != nil {
-					return mineErr
-				}
-				if !errors.Is(err, ErrLost) && !errors.Is(err, ErrExists) {
-					return err
-				}
-				continue
-			}
+		entered, obstructed, err := t.enterWhole(ctx, liveOp, ops)
+		if obstructed {
+			entered, err = t.enterFirst(ctx, liveOp, ops)
 		}
-		if entered, err := t.enterFirst(ctx, liveOp, ops); entered || err != nil {
+		if entered || err != nil {
 			return err
 		}
 	}
+}
+
+// enterWhole tries one transaction. It gives neither true if a rival was faster or nothing is known yet; obstructed says that it can't work:
+// there are too many states, or something stands where they belong.
+func (t *tenure) enterWhole(ctx context.Context, liveOp Op, ops []Op) (entered, obstructed bool, err error) {
+	all := append(slices.Clone(ops), liveOp)
+	if len(Chunks(all, len(all))) > 1 {
+		return false, true, nil
+	}
+	err = t.session.Multi(ctx, all...)
+	if err == nil {
+		return true, false, nil
+	}
+	var failed *MultiError
+	if errors.As(err, &failed) && failed.Index < len(ops) {
+		return false, true, nil
+	}
+	if !errors.Is(err, ErrLost) && !errors.Is(err, ErrExists) {
+		return false, false, err
+	}
+	entered, err = t.isMine(ctx)
+	return entered, false, err
 }
 
 // enterFirst creates the live node before the current states, as Helix 0.6.8 does, when they don't fit into one transaction or something
@@ -232,9 +242,7 @@ func (t *tenure) carryOverSession(ctx context.Context, former string) error {
 			continue
 		}
 		r := t.report(names[i])
-		for key, value := range old.Simple {
-			r.record.Simple[key] = value
-		}
+		maps.Copy(r.record.Simple, old.Simple)
 		r.record.Simple[keySessionID] = t.session.ID()
 		for partition := range old.Map {
 			r.record.Map[partition] = map[string]string{keyCurrentState: string(Offline)}

@@ -172,7 +172,7 @@ func (m *member) awaitMember(former string) {
 // send puts a transition into the member's queue as a controller would.
 func (m *member) send(resource string, from, to State, partitions ...string) *Message {
 	m.t.Helper()
-	msg := newTransition("test", m.name, m.p.Session().ID(), resource, from, to, time.Now(), partitions...)
+	msg := newTransition(Message{Source: "test", Target: m.name, TargetSession: m.p.Session().ID(), Resource: resource, From: from, To: to, Created: time.Now()}, partitions...)
 	m.post(msg)
 	return msg
 }

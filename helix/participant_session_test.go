@@ -161,7 +161,7 @@ func TestRestartWaitsForItsFormerSelfAndCarriesOver(t *testing.T) {
 	r.proxy.Blackhole()
 
 	m := r.prepare("a_1", func(c *ParticipantConfig, _ *ParticipantDeps) { c.ZooKeeper = r.cfg.ZooKeeper })
-	old := newTransition("test", "a_1", dead.ID(), "topic", Offline, Online, time.Now().Add(time.Hour), "0")
+	old := newTransition(Message{Source: "test", Target: "a_1", TargetSession: dead.ID(), Resource: "topic", From: Offline, To: Online, Created: time.Now().Add(time.Hour)}, "0")
 	m.post(old)
 	m.run()
 	m.awaitMember("")

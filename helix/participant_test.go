@@ -156,7 +156,7 @@ func TestMalformedMessagesStayAndHurtNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.join("a_1")
-	whole := newTransition("test", "a_1", m.p.Session().ID(), "topic", Offline, Online, time.Now(), "0")
+	whole := newTransition(Message{Source: "test", Target: "a_1", TargetSession: m.p.Session().ID(), Resource: "topic", From: Offline, To: Online, Created: time.Now()}, "0")
 	data, err := whole.record().Encode()
 	require.NoError(t, err)
 	for name, bad := range map[string][]byte{
@@ -165,7 +165,7 @@ func TestMalformedMessagesStayAndHurtNobody(t *testing.T) {
 	} {
 		require.NoError(t, r.session().Create(t.Context(), r.cfg.Cluster.message("a_1", name), bad))
 	}
-	foreign := newTransition("test", "a_1", m.p.Session().ID(), "other", Offline, Online, time.Now(), "0")
+	foreign := newTransition(Message{Source: "test", Target: "a_1", TargetSession: m.p.Session().ID(), Resource: "other", From: Offline, To: Online, Created: time.Now()}, "0")
 	foreign.StateModel = "MasterSlave"
 	m.post(foreign, whole)
 	eventually(t, func() error {
@@ -192,7 +192,7 @@ func TestIncompleteMessagesAreDeleted(t *testing.T) {
 	r := newRig(t)
 	m := r.join("a_1")
 	for _, key := range []string{keyMsgState, keyTarget, keyTargetSession, keyResource, keyPartition, keyFrom, keyTo, keyStateModel} {
-		msg := newTransition("test", "a_1", m.p.Session().ID(), "topic", Offline, Online, time.Now(), key)
+		msg := newTransition(Message{Source: "test", Target: "a_1", TargetSession: m.p.Session().ID(), Resource: "topic", From: Offline, To: Online, Created: time.Now()}, key)
 		record := msg.record()
 		delete(record.Simple, key)
 		data, err := record.Encode()
@@ -212,7 +212,7 @@ func TestPartitionsOfAThousandAreReportedInFewWrites(t *testing.T) {
 	messages := func(from, to State) []*Message {
 		var list []*Message
 		for _, p := range numbers(n) {
-			list = append(list, newTransition("test", "a_1", m.p.Session().ID(), "topic", from, to, time.Now(), p))
+			list = append(list, newTransition(Message{Source: "test", Target: "a_1", TargetSession: m.p.Session().ID(), Resource: "topic", From: from, To: to, Created: time.Now()}, p))
 		}
 		return list
 	}
@@ -326,7 +326,7 @@ func TestCancellationTakesBackWhatHasNotBegun(t *testing.T) {
 	await(t, "the first transition", entered)
 	m.send("topic", Offline, Online, "1") // waits for room
 	cancelOf := func(partition string) *Message {
-		c := newTransition("test", "a_1", m.p.Session().ID(), "topic", Offline, Online, time.Now(), partition)
+		c := newTransition(Message{Source: "test", Target: "a_1", TargetSession: m.p.Session().ID(), Resource: "topic", From: Offline, To: Online, Created: time.Now()}, partition)
 		c.Type = msgCancellation
 		return c
 	}
@@ -336,7 +336,7 @@ func TestCancellationTakesBackWhatHasNotBegun(t *testing.T) {
 		}
 		return nil
 	})
-	together := newTransition("test", "a_1", m.p.Session().ID(), "topic", Offline, Online, time.Now(), "2")
+	together := newTransition(Message{Source: "test", Target: "a_1", TargetSession: m.p.Session().ID(), Resource: "topic", From: Offline, To: Online, Created: time.Now()}, "2")
 	m.post(cancelOf("0"), cancelOf("1"), cancelOf("2"), together) // running, waiting, in the same breath
 	eventually(t, func() error {
 		if queue := m.queue(); len(queue) != 2 { // those at work
@@ -360,7 +360,7 @@ func TestTimeoutOfAMessageEndsItsTransition(t *testing.T) {
 	}
 	m.run()
 	m.awaitMember("")
-	msg := newTransition("test", "a_1", m.p.Session().ID(), "topic", Offline, Online, time.Now(), "0")
+	msg := newTransition(Message{Source: "test", Target: "a_1", TargetSession: m.p.Session().ID(), Resource: "topic", From: Offline, To: Online, Created: time.Now()}, "0")
 	msg.Timeout = 50 * time.Millisecond
 	m.post(msg)
 	m.idle()

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path"
 	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -209,8 +209,8 @@ func (s *Session) CreateAll(ctx context.Context, path string, data []byte) error
 
 // createParent creates what is missing above a znode.
 func (s *Session) createParent(ctx context.Context, child string) error {
-	parent := path.Dir(child)
-	if parent == "/" {
+	parent := child[:strings.LastIndexByte(child, '/')]
+	if parent == "" {
 		return s.createChroot(ctx)
 	}
 	if err := s.CreateAll(ctx, parent, nil); err != nil && !errors.Is(err, ErrExists) {
@@ -432,7 +432,7 @@ func (s *Session) tree(ctx context.Context, root string) ([]string, error) {
 				return nil
 			}
 			for _, name := range names {
-				lists[i] = append(lists[i], path.Join(level[i], name))
+				lists[i] = append(lists[i], level[i]+"/"+name)
 			}
 			return err
 		})
@@ -446,7 +446,7 @@ func (s *Session) tree(ctx context.Context, root string) ([]string, error) {
 }
 
 // Each calls do for 0 to n-1 with many at once, so that their requests share round trips. The first error ends it.
-func (s *Session) Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+func (*Session) Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(pipelined)
 	for i := range n {

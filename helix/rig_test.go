@@ -17,7 +17,7 @@ import (
 const patience = 30 * time.Second
 
 // clusters counts, since each test has a cluster of its own on the shared server.
-var clusters atomic.Int32 //nolint:gochecknoglobals // see above
+var clusters atomic.Int32
 
 // rig is a Helix cluster of a test's own on the shared ZooKeeper, and a proxy to it that may be cut.
 type rig struct {

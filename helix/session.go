@@ -180,7 +180,7 @@ func (s *Session) beat() {
 
 // beatOnce returns after an answer, or false when there was none.
 func (s *Session) beatOnce() bool {
-	err := s.once(context.Background(), func() error { //nolint:contextcheck,forbidigo // it ends with the session
+	err := s.once(context.Background(), func() error { //nolint:forbidigo // it ends with the session
 		_, _, err := s.conn.Exists(s.full("/"))
 		return err
 	})

@@ -64,7 +64,7 @@ func (s *Session) arm(key watchKey, notify Notify) (disarm func()) {
 func (s *Session) notify(e zk.Event) {
 	event := Event{Path: strings.TrimPrefix(e.Path, s.chroot)}
 	keys := []watchKey{{event.Path, false}}
-	switch e.Type { //nolint:exhaustive // others are no changes
+	switch e.Type {
 	case zk.EventNodeCreated:
 		event.Kind = NodeCreated
 	case zk.EventNodeDataChanged:
