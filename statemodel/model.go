@@ -1,0 +1,218 @@
+package statemodel
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// State is where a partition stands on this worker.
+type State string
+
+// The states. A partition that nobody has heard of is OFFLINE.
+const (
+	Offline State = "OFFLINE"
+	Online  State = "ONLINE"
+	Dropped State = "DROPPED"
+	Error   State = "ERROR"
+)
+
+// Partitions runs partitions; connector.Connector satisfies it. Calls for one partition never overlap, those for many do.
+type Partitions interface {
+	// Online claims a partition and lets it run. It waits for the store of checkpoints at most. It may be repeated.
+	Online(ctx context.Context, p route.Partition) error
+	// Offline stops a partition, drains it within a bound of its own, commits, and returns when it runs here no longer. It may be repeated.
+	Offline(ctx context.Context, p route.Partition) error
+	// Suspend keeps all partitions, also those that begin, from moving anything until Resume. Neither waits for anything.
+	Suspend()
+	Resume()
+}
+
+// Deps are what a Model needs of others.
+type Deps struct {
+	Partitions Partitions
+	Events     *events.Log
+	Log        hclog.Logger
+	Now        func() time.Time // nil: time.Now
+}
+
+// Model is the states of all partitions of a worker.
+type Model struct {
+	cfg   Config
+	deps  Deps
+	retry chan struct{} // rung when a partition comes into ERROR
+
+	mu        sync.Mutex // guards what follows; a leaf
+	entries   map[route.Partition]*entry
+	suspended time.Time // since when; zero: not
+}
+
+// entry is one partition.
+type entry struct {
+	turn chan struct{} // held by the one who changes it
+
+	// Guarded by Model.mu.
+	state   State
+	users   int // who hold or want the turn
+	failed  int // times in a row that it came into ERROR
+	retryAt time.Time
+}
+
+// New makes a Model without partitions.
+func New(cfg Config, deps Deps) *Model {
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	return &Model{cfg: cfg, deps: deps, retry: make(chan struct{}, 1), entries: map[route.Partition]*entry{}}
+}
+
+// StepError is a step that the model does not have. Whoever asks for it has another idea of the protocol.
+type StepError struct {
+	Partition route.Partition
+	From, To  State
+}
+
+func (e *StepError) Error() string {
+	return fmt.Sprintf("%s: there is no step from %s to %s", e.Partition, e.From, e.To)
+}
+
+// Transition brings a partition to a state, and returns when it is there. An error means that it is in ERROR now, unless it is the context's.
+// Errors: *StepError, and those of Partitions.
+func (m *Model) Transition(ctx context.Context, p route.Partition, from, to State) error {
+	e, err := m.take(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer m.give(p, e)
+	switch {
+	case !isStep(from, to):
+		err = &StepError{p, from, to}
+	case to == Online && m.state(e) == Online:
+		return nil
+	case to == Online:
+		err = m.deps.Partitions.Online(ctx, p)
+	default: // whatever it was: an ERROR may have left it running
+		err = m.deps.Partitions.Offline(ctx, p)
+	}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%s to %s: %w", p, to, ctx.Err()) // the state is as it was
+	}
+	m.reached(e, to, err)
+	if err != nil {
+		m.deps.Log.Error("partition comes into error", "partition", p.String(), "from", string(from), "to", string(to), "err", err)
+		return fmt.Errorf("%s from %s to %s: %w", p, from, to, err)
+	}
+	return nil
+}
+
+// isStep says which steps the model has.
+func isStep(from, to State) bool {
+	switch from {
+	case Offline:
+		return to == Online || to == Dropped
+	case Online:
+		return to == Offline
+	case Error:
+		return to == Offline || to == Dropped
+	case Dropped:
+	}
+	return false
+}
+
+// Reset brings partitions to OFFLINE, all at once, because the worker is no member of its cluster any more. Each is drained within its bound.
+func (m *Model) Reset(ctx context.Context, parts []route.Partition) {
+	var wg sync.WaitGroup
+	for _, p := range parts {
+		wg.Go(func() { m.reset(ctx, p) })
+	}
+	wg.Wait()
+}
+
+func (m *Model) reset(ctx context.Context, p route.Partition) {
+	e, err := m.take(ctx, p)
+	if err != nil {
+		return
+	}
+	defer m.give(p, e)
+	if err := m.deps.Partitions.Offline(ctx, p); err != nil {
+		m.deps.Log.Warn("partition could not be brought offline", "partition", p.String(), "err", err)
+	}
+	m.reached(e, Offline, nil)
+}
+
+// take waits for a partition's turn.
+func (m *Model) take(ctx context.Context, p route.Partition) (*entry, error) {
+	m.mu.Lock()
+	e := m.entries[p]
+	if e == nil {
+		e = &entry{turn: make(chan struct{}, 1), state: Offline}
+		m.entries[p] = e
+	}
+	e.users++
+	m.mu.Unlock()
+	select {
+	case e.turn <- struct{}{}:
+		return e, nil
+	case <-ctx.Done():
+		m.leave(p, e)
+		return nil, ctx.Err()
+	}
+}
+
+// give ends a turn.
+func (m *Model) give(p route.Partition, e *entry) {
+	<-e.turn
+	m.leave(p, e)
+}
+
+// leave forgets a partition of which there is nothing to know.
+func (m *Model) leave(p route.Partition, e *entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.users--; e.users == 0 && e.state == Dropped {
+		delete(m.entries, p)
+	}
+}
+
+func (m *Model) state(e *entry) State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.state
+}
+
+// reached notes where a partition stands after a step.
+func (m *Model) reached(e *entry, to State, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		e.state = to
+		if to == Online {
+			e.failed = 0
+		}
+		return
+	}
+	e.state = Error
+	e.retryAt = m.deps.Now().Add(m.cfg.pause(e.failed))
+	e.failed++
+	select {
+	case m.retry <- struct{}{}:
+	default:
+	}
+}
+
+// States is a copy of where every known partition stands.
+func (m *Model) States() map[route.Partition]State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	states := make(map[route.Partition]State, len(m.entries))
+	for p, e := range m.entries {
+		states[p] = e.state
+	}
+	return states
+}
