@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/conf"
@@ -42,7 +41,8 @@ func newDemo(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Run two small clusters, a generator and a mirror between them", Args: cobra.NoArgs,
 		Example: `  causeway demo
-  causeway demo --for 10s --rate 20000`,
+  causeway demo --for 10s --rate 20000
+  causeway demo --kafka --for 10s`,
 		RunE: action(d.run),
 	}
 	d.flags.set = cmd.Flags()
@@ -51,80 +51,23 @@ func newDemo(stdout, stderr io.Writer) *cobra.Command {
 	set.IntVar(&d.rate, "rate", 2000, "records per second")
 	set.DurationVar(&d.length, "for", 0, "end after this time, compare both clusters and exit 0 when they are equal; 0s runs until interrupted")
 	set.StringVar(&d.dir, "dir", "", "`DIR` for the demo's data: clusters and positions are kept there; without it in memory and a temporary folder")
-	set.BoolVar(&d.kafka, "kafka", false, "use real Kafka brokers instead of embedded ones")
+	set.BoolVar(&d.kafka, "kafka", false, "use real Kafka brokers: of the installation that KAFKA_HOME names, or those that 'make kafka' fetched")
 	d.flags.logFlags(cmd)
 	return cmd
 }
 
-// demoClusters are the two clusters of a demo.
-type demoClusters struct{ source, target *kfake.Cluster }
-
-func (c demoClusters) close() {
-	for _, k := range []*kfake.Cluster{c.source, c.target} {
-		if k != nil {
-			k.Close()
-		}
-	}
+// demoClusters are the two clusters of a demo: embedded ones, or Kafka's own.
+type demoClusters interface {
+	addresses() (source, target []string)
+	// forget applies retention until ctx ends, if the clusters do not themselves.
+	forget(ctx context.Context)
+	close() error
 }
 
-// startClusters starts both clusters. Without a folder they live in memory; with one they are kept, as the mirror's positions are.
-func startClusters(ctx context.Context, dir string, endless bool) (demoClusters, error) {
-	var c demoClusters
-	var err error
-	start := func(name string) (*kfake.Cluster, error) {
-		opts := []kfake.Opt{kfake.NumBrokers(demoBrokers), kfake.ClusterID("demo-" + name)}
-		if dir != "" {
-			opts = append(opts, kfake.DataDir(filepath.Join(dir, name)))
-		}
-		cluster, startErr := newEmbedded(ctx, opts...)
-		if startErr != nil {
-			return nil, fmt.Errorf("start %s cluster: %w", name, startErr)
-		}
-		return cluster, nil
-	}
-	if c.source, err = start("source"); err != nil {
-		return c, err
-	}
-	if c.target, err = start("target"); err != nil {
-		return c, err
-	}
-	return c, c.createTopics(endless)
-}
-
-func (c demoClusters) createTopics(endless bool) error {
-	configs := map[string]string{}
-	if endless {
-		configs["retention.ms"] = strconv.FormatInt(demoKeep.Milliseconds(), 10)
-	}
-	clusters := []*kfake.Cluster{c.source}
-	if endless {
-		clusters = append(clusters, c.target) // so that the target forgets too; else the mirror creates its topics
-	}
-	for _, t := range demoTopics() {
-		for _, cluster := range clusters {
-			if cluster.TopicInfo(t.name) != nil {
-				continue // kept from an earlier demo in the same folder
-			}
-			if err := cluster.CreateTopic(t.name, t.partitions, configs); err != nil {
-				return fmt.Errorf("create topic %s: %w", t.name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// forget applies retention until ctx ends.
-func (c demoClusters) forget(ctx context.Context) {
-	for pause(ctx, demoKeep/10) {
-		c.source.ApplyRetention()
-		c.target.ApplyRetention()
-	}
-}
-
-// settings are standalone's for the demo's clusters.
-func (d *demo) settings(source, target []string, dir string) (settings, error) {
+// settings are standalone's for the demo's clusters, whose addresses are not known yet: they are judged with others.
+func (d *demo) settings(dir string) (settings, error) {
 	s := defaultSettings()
-	s.Route.Source.Bootstrap, s.Route.Target.Bootstrap = source, target
+	s.Route.Source.Bootstrap, s.Route.Target.Bootstrap = []string{"127.0.0.1:1"}, []string{"127.0.0.1:2"}
 	for _, t := range demoTopics() {
 		s.Route.Topics.Include = append(s.Route.Topics.Include, t.name)
 	}
@@ -143,25 +86,29 @@ func (d *demo) settings(source, target []string, dir string) (settings, error) {
 	return s, errors.Join(faults...)
 }
 
-func (d *demo) run(ctx context.Context) error {
-	if d.kafka {
-		return errors.New("--kafka: real brokers are started by `make kafka` and the tests for now; the demo cannot yet")
-	}
-	clusters, err := startClusters(context.WithoutCancel(ctx), d.dir, d.length == 0)
-	defer clusters.close()
-	if err != nil {
-		return err
-	}
-	dir, removeDir, err := d.stateDir()
+func (d *demo) run(ctx context.Context) (err error) {
+	dir, removeDir, err := d.folder()
 	if err != nil {
 		return err
 	}
 	defer removeDir()
-	s, err := d.settings(clusters.source.ListenAddrs(), clusters.target.ListenAddrs(), dir)
+	s, err := d.settings(filepath.Join(dir, "state"))
+	if err != nil && d.kafka { // what Kafka lacks is told in the same go
+		_, _, kafkaErr := kafkaInstall()
+		err = errors.Join(err, kafkaErr)
+	}
 	if err != nil {
 		return err
 	}
 	screen := newScreen(d.stdout)
+	clusters, err := d.startClusters(ctx, dir, screen)
+	if clusters != nil {
+		defer func() { err = errors.Join(err, clusters.close()) }()
+	}
+	if err != nil {
+		return err
+	}
+	s.Route.Source.Bootstrap, s.Route.Target.Bootstrap = clusters.addresses()
 	service, err := openService(ctx, s, newLogger(&s, screen.logWriter(d.stderr)), newMirror)
 	if err != nil {
 		return err
@@ -277,13 +224,32 @@ func judge(ctx context.Context, s settings, sent int64, screen *screen) error {
 	return nil
 }
 
-// stateDir returns the folder for the mirror's state and what removes it afterwards.
-func (d *demo) stateDir() (dir string, remove func(), err error) {
+// startClusters starts both clusters. The caller closes what it gets, also when there is an error.
+func (d *demo) startClusters(ctx context.Context, dir string, screen *screen) (demoClusters, error) {
+	endless := d.length == 0
+	if !d.kafka {
+		return startEmbedded(context.WithoutCancel(ctx), d.dir, endless)
+	}
+	in, release, err := kafkaInstall()
+	if err != nil {
+		return nil, err
+	}
+	screen.say("starting two brokers of Kafka %s (%s)", release, in.Libs)
+	return startReal(ctx, in, dir, endless, d.dir != "")
+}
+
+// folder returns the folder for what the demo writes and what removes it afterwards. Real clusters have one of their own in --dir: the positions
+// in embedded clusters mean nothing in them.
+func (d *demo) folder() (dir string, remove func(), err error) {
+	if d.dir != "" && d.kafka {
+		dir, err = filepath.Abs(filepath.Join(d.dir, "kafka")) // brokers have working folders of their own
+		return dir, func() {}, err
+	}
 	if d.dir != "" {
-		return filepath.Join(d.dir, "state"), func() {}, nil
+		return d.dir, func() {}, nil
 	}
 	if dir, err = os.MkdirTemp("", "causeway-demo-"); err != nil {
-		return "", nil, fmt.Errorf("create state folder: %w", err)
+		return "", nil, fmt.Errorf("create folder: %w", err)
 	}
 	return dir, func() { _ = os.RemoveAll(dir) }, nil // what is left of a demo harms nobody
 }

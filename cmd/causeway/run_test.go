@@ -68,7 +68,6 @@ func TestExitCodes(t *testing.T) {
 		{"verify cannot reach", with("verify", "--timeout", "1s", "--state", filepath.Join(dir, "s2"), "--from", "checkpoint", "--source", file("x", "")+":1"), 2, nil},
 		{"verify wrong values", with("verify", "--from", "middle", "--sample", "2", "--timeout", "0s"), 1, []string{`--from "middle"`, `--sample "2"`, `--timeout "0s"`}},
 		{"demo wrong values", []string{"demo", "--rate", "0", "--for", "-1s", "--listen", "x"}, 1, []string{"--rate", "--for", "server.listen"}},
-		{"demo on real brokers", []string{"demo", "--kafka"}, 1, []string{"--kafka"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -43,9 +43,9 @@ func Decode(data []byte, into any, env func(string) (string, bool)) error {
 	c.expand(root)
 	readable := c.check(root, target.Type().Elem(), "")
 	slices.SortStableFunc(c.faults, func(a, b *FaultError) int { return cmp.Compare(a.Line, b.Line) })
-	errs := make([]error, len(c.faults))
-	for i, f := range c.faults {
-		errs[i] = f
+	errs := make([]error, 0, len(c.faults)+1)
+	for _, f := range c.faults {
+		errs = append(errs, f)
 	}
 	if readable {
 		if err := root.Decode(into); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 //go:embed log4j.properties
-var log4j []byte //nolint:gochecknoglobals // embedded files are globals
+var log4j []byte
 
 // JDK returns the path of a program of the Java installation, such as java or javac: of home (JAVA_HOME) if it is there, else of the search
 // path.

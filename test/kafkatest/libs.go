@@ -82,16 +82,7 @@ func FetchJars(dir string, model []byte, properties ...string) error {
 	return nil
 }
 
-func libsHome() (string, error) {
-	if home := os.Getenv("CAUSEWAY_KAFKA_HOME"); home != "" {
-		return filepath.Abs(home)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil { // no home folder, as in some containers
-		cache = os.TempDir()
-	}
-	return filepath.Join(cache, "causeway"), nil
-}
+func libsHome() (string, error) { return kafkad.Cache(os.Getenv("CAUSEWAY_KAFKA_HOME")) }
 
 // JDK returns the path of a program of the Java installation, such as java or javac: of JAVA_HOME if set, else of the search path.
 func JDK(program string) (string, error) { return kafkad.JDK(os.Getenv("JAVA_HOME"), program) }
