@@ -72,9 +72,9 @@ func (a *Admin) create(ctx context.Context, path string, data []byte) error {
 	}
 }
 
-// update is Session.Update under the guard. If the znode must exist, its absence is ErrNotFound.
-func (a *Admin) update(ctx context.Context, path, id string, mustExist bool, change func(*Record) error) error {
-	return a.session.update(ctx, path, id, mustExist, a.transact, change)
+// update is Session.Update under the guard.
+func (a *Admin) update(ctx context.Context, u updated, change func(*Record) error) error {
+	return a.session.update(ctx, u, a.transact, change)
 }
 
 // CreateCluster creates what is missing of a cluster's tree and its state model, and sets the given keys of its config (such as
@@ -231,7 +231,7 @@ func (a *Admin) SetConfig(ctx context.Context, s Scope, set map[string]string, r
 	if err := checkName("config", id); err != nil {
 		return err
 	}
-	return a.update(ctx, s.path(a.cluster), id, false, func(r *Record) error {
+	return a.update(ctx, updated{path: s.path(a.cluster), id: id}, func(r *Record) error {
 		maps.Copy(r.Simple, set)
 		for _, key := range remove {
 			delete(r.Simple, key)

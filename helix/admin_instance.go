@@ -169,7 +169,7 @@ func (a *Admin) changeInstance(ctx context.Context, name string, change func(*Re
 	if err := checkName("instance", name); err != nil {
 		return err
 	}
-	return a.update(ctx, a.cluster.configParticipant(name), name, true, func(r *Record) error {
+	return a.update(ctx, updated{path: a.cluster.configParticipant(name), id: name, mustExist: true}, func(r *Record) error {
 		change(r)
 		return nil
 	})

@@ -105,7 +105,7 @@ func (a *Admin) SetIdealState(ctx context.Context, is *IdealState) error {
 
 // UpdateIdealState changes an ideal state by compare-and-set as often as needed: change may be called again, with what is there then.
 func (a *Admin) UpdateIdealState(ctx context.Context, resource string, change func(*IdealState) error) error {
-	return a.update(ctx, a.cluster.idealState(resource), resource, true, func(r *Record) error {
+	return a.update(ctx, updated{path: a.cluster.idealState(resource), id: resource, mustExist: true}, func(r *Record) error {
 		return change(&IdealState{Record: r})
 	})
 }

@@ -149,7 +149,7 @@ func (c *Controller) readEpoch(ctx context.Context, s *Session) (epoch int64, ve
 func (t *Term) install(ctx context.Context) error {
 	name, now := t.c.cfg.Name, time.Now()
 	cluster := string(t.c.cfg.Cluster)
-	err := t.admin.update(ctx, t.c.cfg.Cluster.controllerHistory(), keyHistory, false, func(r *Record) error {
+	err := t.admin.update(ctx, updated{path: t.c.cfg.Cluster.controllerHistory(), id: keyHistory}, func(r *Record) error {
 		entry := fmt.Sprintf("{DATE=%s, CONTROLLER=%s, TIME=%d}", now.Format(historyDate), name, now.UnixMilli())
 		r.List[cluster] = newest(append(r.List[cluster], name))
 		r.List[keyHistory] = newest(append(r.List[keyHistory], entry))
@@ -163,7 +163,7 @@ func (t *Term) install(ctx context.Context) error {
 		*r = *model.Clone()
 		return nil
 	}
-	err = t.admin.update(ctx, t.c.cfg.Cluster.stateModel(OnlineOffline), OnlineOffline, false, write)
+	err = t.admin.update(ctx, updated{path: t.c.cfg.Cluster.stateModel(OnlineOffline), id: OnlineOffline}, write)
 	if errors.Is(err, ErrMalformed) {
 		var data []byte
 		if data, err = model.Encode(); err == nil {

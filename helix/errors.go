@@ -72,7 +72,7 @@ func (e *MissingError) Error() string {
 }
 
 // Is makes it ErrNotSetUp.
-func (*MissingError) Is(target error) bool { return target == ErrNotSetUp } //nolint:errorlint // a sentinel compares by identity
+func (*MissingError) Is(target error) bool { return target == ErrNotSetUp }
 
 // TakenError says that another process is alive under the instance's name.
 type TakenError struct {

@@ -86,7 +86,7 @@ func isAnswer(err error) bool {
 func (s *Session) Get(ctx context.Context, path string, notify Notify) ([]byte, Stat, error) {
 	var data []byte
 	var stat *zk.Stat
-	err := s.watched(ctx, "get", path, false, notify, func() (err error) {
+	err := s.watched(ctx, "get", watchKey{path, false}, notify, func() (err error) {
 		if notify == nil {
 			data, stat, err = s.conn.Get(s.full(path))
 		} else {
@@ -117,7 +117,7 @@ func (s *Session) GetRecord(ctx context.Context, path string, notify Notify) (*R
 func (s *Session) Exists(ctx context.Context, path string, notify Notify) (bool, Stat, error) {
 	var found bool
 	var stat *zk.Stat
-	err := s.watched(ctx, "look for", path, false, notify, func() (err error) {
+	err := s.watched(ctx, "look for", watchKey{path, false}, notify, func() (err error) {
 		if notify == nil {
 			found, stat, err = s.conn.Exists(s.full(path))
 		} else {
@@ -135,7 +135,7 @@ func (s *Session) Exists(ctx context.Context, path string, notify Notify) (bool,
 // no watch is set on ErrNotFound.
 func (s *Session) Children(ctx context.Context, path string, notify Notify) ([]string, error) {
 	var names []string
-	err := s.watched(ctx, "list", path, true, notify, func() (err error) {
+	err := s.watched(ctx, "list", watchKey{path, true}, notify, func() (err error) {
 		if notify == nil {
 			names, _, err = s.conn.Children(s.full(path))
 		} else {
@@ -150,12 +150,13 @@ func (s *Session) Children(ctx context.Context, path string, notify Notify) ([]s
 	return names, nil
 }
 
-func (s *Session) watched(ctx context.Context, op, path string, children bool, notify Notify, call func() error) error {
+// watched sends a reading request, with a watch if there is somebody to notify.
+func (s *Session) watched(ctx context.Context, op string, key watchKey, notify Notify, call func() error) error {
 	if notify == nil {
-		return s.do(ctx, op, path, true, call)
+		return s.do(ctx, op, key.path, true, call)
 	}
-	disarm := s.arm(watchKey{path, children}, notify)
-	err := s.do(ctx, op, path, true, call)
+	disarm := s.arm(key, notify)
+	err := s.do(ctx, op, key.path, true, call)
 	if err != nil {
 		disarm()
 	}
@@ -459,24 +460,28 @@ func (*Session) Each(ctx context.Context, n int, do func(ctx context.Context, i 
 // then, with its parents), and is called again if somebody else was faster or an answer was lost; so it must look at what it gets. A record
 // that change leaves as it was is not written. If change fails, nothing is written and its error is returned.
 func (s *Session) Update(ctx context.Context, path, id string, change func(*Record) error) error {
-	return s.update(ctx, path, id, false, s.Multi, change)
+	return s.update(ctx, updated{path: path, id: id}, s.Multi, change)
 }
 
-// update does what Update says with another way to write. If the znode must exist, its absence is ErrNotFound.
-func (s *Session) update(ctx context.Context, path, id string, mustExist bool, write func(context.Context, ...Op) error,
-	change func(*Record) error,
-) error {
+// updated is a record that is changed.
+type updated struct {
+	path, id  string
+	mustExist bool // its absence is ErrNotFound
+}
+
+// update does what Update says with another way to write.
+func (s *Session) update(ctx context.Context, u updated, write func(context.Context, ...Op) error, change func(*Record) error) error {
 	for {
-		record, stat, err := s.GetRecord(ctx, path, nil)
-		absent := errors.Is(err, ErrNotFound) && !mustExist
+		record, stat, err := s.GetRecord(ctx, u.path, nil)
+		absent := errors.Is(err, ErrNotFound) && !u.mustExist
 		if absent || errors.Is(err, ErrEmpty) {
-			record, err = NewRecord(id), nil
+			record, err = NewRecord(u.id), nil
 		}
 		if err != nil {
 			return err
 		}
 		if record.ID == "" {
-			record.ID = id
+			record.ID = u.id
 		}
 		before := record.Clone()
 		if err := change(record); err != nil {
@@ -487,17 +492,17 @@ func (s *Session) update(ctx context.Context, path, id string, mustExist bool, w
 		}
 		data, err := record.Encode()
 		if err != nil {
-			return &OpError{Op: "set", Path: path, Err: err}
+			return &OpError{Op: "set", Path: u.path, Err: err}
 		}
-		op := SetOp(path, data, stat.Version)
+		op := SetOp(u.path, data, stat.Version)
 		if absent {
-			op = CreateOp(path, data)
+			op = CreateOp(u.path, data)
 		}
 		switch err := write(ctx, op); {
 		case errors.Is(err, ErrDeposed):
 			return err
 		case errors.Is(err, ErrNotFound) && absent:
-			if err := s.createParent(ctx, path); err != nil {
+			if err := s.createParent(ctx, u.path); err != nil {
 				return err
 			}
 		case errors.Is(err, ErrBadVersion), errors.Is(err, ErrExists), errors.Is(err, ErrLost), errors.Is(err, ErrNotFound):

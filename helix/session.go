@@ -100,8 +100,8 @@ func (s *Session) Silence() time.Duration {
 // SilenceLimit is the silence after which whoever depends on the session should stop, so that it has stopped when the session is forgotten.
 func (s *Session) SilenceLimit() time.Duration { return s.timeout * 2 / 3 }
 
-// Close ends the session at ZooKeeper too, if it can be reached, which removes its ephemeral nodes at once; else it takes up to three seconds.
-// It may be called again.
+// Close ends the session at ZooKeeper too, if it can be reached, which removes its ephemeral nodes at once; else it takes a few seconds, and
+// ZooKeeper waits for the session's time-out. It may be called again.
 func (s *Session) Close() {
 	s.end(ErrClosed)
 	s.conn.Close()
