@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -50,6 +51,7 @@ type Deps struct {
 	Mirror   Mirror
 	Events   Events
 	Registry *prometheus.Registry // served at /metrics; the server's own metrics are registered here too
+	Fallback http.Handler         // answers what is none of the server's own paths; nil: that is refused
 }
 
 // Server answers HTTP.
@@ -104,6 +106,11 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	counted := &countingWriter{ResponseWriter: w}
 	w = counted
+	if s.deps.Fallback != nil && !native(r) {
+		s.deps.Fallback.ServeHTTP(w, r)
+		s.metrics.count("compatible", counted.status())
+		return
+	}
 	h, pattern := s.mux.Handler(r)
 	if pattern == "" {
 		s.refuse(w, r, h)
@@ -113,6 +120,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	s.mux.ServeHTTP(w, r)
 	s.metrics.count(pattern, counted.status())
+}
+
+// native says that a path is the server's own. The root is for browsers; everybody else always found nothing there.
+func native(r *http.Request) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch first {
+	case "api", "healthz", "readyz", "metrics", "ui":
+		return true
+	}
+	return r.URL.Path == "/" && preferred(r.Header.Get("Accept")) == "text/html"
 }
 
 // refuse answers a request that no pattern takes. The mux decides between 404 and 405 (and names the methods); the body becomes ours.

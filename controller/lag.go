@@ -239,3 +239,46 @@ func (l *lagTable) moved(p route.Partition, now time.Time) {
 		tr.moved = now
 	}
 }
+
+// waitEvery is how often a wait for a lag looks.
+const waitEvery = 500 * time.Millisecond
+
+// CaughtUp returns once the committed positions of a topic (all for "") lie within lag offsets of the source's ends as they were at the call.
+// When ctx ends first, ok is false and present is what remained. ErrNoSource, *NotFoundError.
+func (t *Term) CaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
+	if t.deps.Source == nil || t.deps.Positions == nil {
+		return 0, false, ErrNoSource
+	}
+	s := t.cluster.State()
+	if _, there := s.Topics[topic]; topic != "" && !there {
+		return 0, false, &NotFoundError{What: "topic", Name: topic}
+	}
+	parts := slices.DeleteFunc(s.partitions(), func(p route.Partition) bool { return topic != "" && p.Topic != topic })
+	ends, err := t.deps.Source.Ends(ctx, parts)
+	if err != nil {
+		return 0, false, fmt.Errorf("read the source's ends: %w", err)
+	}
+	if len(ends) < len(parts) {
+		return 0, false, fmt.Errorf("read the source's ends: %d of %d partitions can't be asked", len(parts)-len(ends), len(parts))
+	}
+	ticker := time.NewTicker(waitEvery)
+	defer ticker.Stop()
+	for {
+		stored, err := t.deps.Positions.Load(ctx, parts)
+		if err != nil {
+			return present, false, fmt.Errorf("read committed positions: %w", err)
+		}
+		present = 0
+		for _, p := range parts {
+			present += max(0, int64(ends[p]-max(0, stored[p].SourceOffset)))
+		}
+		if present <= lag {
+			return present, true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return present, false, nil
+		case <-ticker.C:
+		}
+	}
+}

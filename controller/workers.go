@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -71,3 +72,6 @@ func (t *Term) Loads() []Load {
 
 // Rate is a partition's load as last measured; false when nobody has.
 func (t *Term) Rate(p route.Partition) (Rate, bool) { return t.rates.Load().of(p) }
+
+// Began is when the term began.
+func (t *Term) Began() time.Time { return t.began }

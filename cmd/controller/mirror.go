@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/controller"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// joinTimeout bounds the question who leads.
+const joinTimeout = 2 * time.Second
+
+// view is the route as its controller shows it: what should be mirrored and how far it is, with what the workers say of it.
+type view struct {
+	controller *controller.Controller
+	mapped     func(topic string) string // a topic's name on the target
+	crew       *crew                     // nil: workers are not asked
+	seen       atomic.Pointer[map[route.Partition]api.Partition]
+	draining   atomic.Bool
+}
+
+// look asks the workers until ctx ends.
+func (v *view) look(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		if _, err := v.controller.Term(); err == nil {
+			if parts, err := v.crew.partitions(ctx); err == nil {
+				v.seen.Store(&parts)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Snapshot implements api.Mirror.
+func (v *view) Snapshot() api.Snapshot {
+	if v.draining.Load() {
+		return api.Snapshot{State: api.StateDraining, Reason: "shutting down"}
+	}
+	t, err := v.controller.Term()
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
+		defer cancel()
+		if leader, err := v.controller.Leader(ctx); err != nil || leader.ID == "" {
+			return api.Snapshot{State: api.StateStarting, Reason: "nobody leads the cluster, or ZooKeeper does not answer"}
+		}
+		return api.Snapshot{State: api.StateMirroring, Reason: "another controller leads"}
+	}
+	s := t.State()
+	known := map[route.Partition]api.Partition{}
+	if seen := v.seen.Load(); seen != nil {
+		known = *seen
+	}
+	out := api.Snapshot{State: api.StateMirroring}
+	for _, name := range t.Topics() {
+		topic := s.Topics[name]
+		for p := range topic.Partitions {
+			out.Partitions = append(out.Partitions, v.partition(t, s, topic, route.Partition{Topic: name, Partition: p}, known))
+		}
+	}
+	return out
+}
+
+// partition is one as it should be and as it is. What its worker says counts as long as that is the owner.
+func (v *view) partition(t *controller.Term, s *controller.State, topic controller.Topic, p route.Partition, known map[route.Partition]api.Partition) api.Partition {
+	owner := topic.Owner(p.Partition)
+	one, told := known[p]
+	if !told || one.Worker != owner {
+		one = api.Partition{
+			Topic: p.Topic, Partition: p.Partition, TargetTopic: v.mapped(p.Topic), TargetPartition: p.Partition, Worker: owner,
+			SourceStart: route.NoOffset, Position: route.NoOffset, Acked: route.NoOffset, TargetEnd: route.NoOffset,
+			SourceEnd: route.NoOffset, SourceLastStable: route.NoOffset, Committed: route.NoOffset,
+		}
+		one.State, one.Reason = standing(s, topic, p, owner)
+	}
+	if lag, ok := t.Lag(p); ok && (!told || one.LagRecords < 0) {
+		one.SourceLastStable, one.Committed = lag.End, lag.Committed
+		one.LagRecords, one.LagSeconds = lag.Records, lag.Time.Seconds()
+	}
+	return one
+}
+
+// standing says how a partition is, as far as ideal state and external view tell.
+func standing(s *controller.State, topic controller.Topic, p route.Partition, owner string) (state, reason string) {
+	switch {
+	case owner == "":
+		return "unassigned", "no worker can take it"
+	case !s.Workers[owner].Live:
+		return "unassigned", "its worker " + owner + " is gone"
+	case topic.Off(p.Partition):
+		return "paused", "it is blacklisted"
+	}
+	switch s.Views[p.Topic][p.Partition][owner] {
+	case controller.Online:
+		return api.StateMirroring, ""
+	case controller.Failed:
+		return api.StateHalted, "its worker reports ERROR"
+	}
+	return api.StateStarting, "its worker has not begun yet"
+}
+
+// Excluded implements api.Mirror.
+func (v *view) Excluded() []api.Excluded {
+	out := []api.Excluded{}
+	if t, err := v.controller.Term(); err == nil {
+		for topic, reason := range t.Excluded() {
+			out = append(out, api.Excluded{Topic: topic, Reason: reason})
+		}
+	}
+	slices.SortFunc(out, func(a, b api.Excluded) int { return strings.Compare(a.Topic, b.Topic) })
+	return out
+}
+
+// WaitCaughtUp implements api.Mirror.
+func (v *view) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
+	t, err := v.controller.Term()
+	if err != nil {
+		return 0, false, errors.New("this controller does not lead")
+	}
+	return t.CaughtUp(ctx, topic, lag)
+}

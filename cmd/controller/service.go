@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/controller"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/offsets/zk"
+)
+
+const (
+	keptEvents = 10_000
+	lookEvery  = 5 * time.Second // at what the workers do
+)
+
+// service is the process: a controller and its API.
+type service struct {
+	settings   settings
+	log        hclog.Logger
+	listener   net.Listener
+	helix      *controller.Helix
+	kafkas     []*kafka
+	positions  *zk.Store
+	controller *controller.Controller
+	view       *view
+	server     *api.Server
+}
+
+// serve runs until ctx ends.
+func serve(ctx context.Context, s settings, stderr io.Writer) error {
+	log := s.logger(stderr)
+	for _, warning := range s.warnings {
+		log.Warn("an option is not what it seems", "warning", warning)
+	}
+	v, err := open(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "api", v.address(), "cluster", s.coordination.Cluster, "id", s.coordination.Name, "version", version)
+	return v.run(ctx)
+}
+
+// open takes what the process needs of its surroundings. ZooKeeper and Kafka may be down: both are waited for.
+func open(ctx context.Context, s settings, log hclog.Logger) (*service, error) {
+	v := &service{settings: s, log: log}
+	var err error
+	if v.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", s.listen, err)
+	}
+	if err = v.assemble(ctx); err != nil {
+		v.close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// assemble builds the parts, in the order in which they need each other.
+func (v *service) assemble(ctx context.Context) error {
+	s := &v.settings
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	log := events.NewLog(s.route, s.coordination.Name, keptEvents, v.log.Named("events"), registry)
+	v.helix = controller.NewHelix(s.coordination, v.address(), v.log.Named("helix"), registry)
+	client := &http.Client{Timeout: workerTimeout}
+	workers := &crew{directory: v.helix, client: client}
+	deps := controller.Deps{
+		Log: v.log.Named("controller"), Registerer: registry, Route: s.route, ID: s.coordination.Name, Coordinator: v.helix, Events: log,
+		Workload: workers,
+	}
+	if s.source.known() {
+		deps.Source = v.kafka(s.source, "source")
+	}
+	if s.target.known() {
+		deps.Target = v.kafka(s.target, "target")
+	}
+	if s.positions.Address != "" {
+		var err error
+		if v.positions, err = zk.Open(ctx, s.positions, v.log.Named("offsets")); err != nil {
+			return fmt.Errorf("open the store of positions: %w", err)
+		}
+		deps.Positions = v.positions
+	}
+	if s.chaperone != "" {
+		deps.Workload = &chaperone{address: s.chaperone, tier: s.route.Source, client: client, topics: v.topics}
+	}
+	var err error
+	if v.controller, err = controller.New(s.controller, deps); err != nil {
+		return err
+	}
+	v.view = &view{controller: v.controller, crew: workers, mapped: func(topic string) string { return topic }}
+	lead := &leadership{controller: v.controller, compares: s.compares, interval: s.controller.Lag.Interval}
+	if v.positions == nil || !s.source.known() {
+		lead.interval = 0
+	}
+	s.compat.Advertise = s.coordination.Name
+	cfg := api.DefaultConfig()
+	cfg.IdleTimeout = s.idleTimeout
+	v.server, err = api.New(cfg, api.Deps{
+		Log: v.log.Named("api"), Mirror: v.view, Events: log, Registry: registry, Fallback: api.NewCompat(s.compat, lead, v.log.Named("api")),
+		Identity: api.Identity{Role: "controller", Version: version, Revision: builtFrom(), Worker: s.coordination.Name, Route: s.route, Started: time.Now()},
+	})
+	return err
+}
+
+func (v *service) kafka(at endpoint, name string) *kafka {
+	k := newKafka(at, v.settings.committed, v.log.Named(name))
+	v.kafkas = append(v.kafkas, k)
+	return k
+}
+
+// topics gives what is mirrored, with partition counts.
+func (v *service) topics() map[string]int32 {
+	out := map[string]int32{}
+	if t, err := v.controller.Term(); err == nil {
+		for name, topic := range t.State().Topics {
+			out[name] = topic.Partitions
+		}
+	}
+	return out
+}
+
+// address is where others reach the API: the host that the settings name, or the one that is listened on, or this machine's name.
+func (v *service) address() string {
+	host, port, err := net.SplitHostPort(v.listener.Addr().String())
+	if err != nil {
+		return "http://" + v.listener.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = v.settings.hostname
+	}
+	if host == "" {
+		host = hostName()
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// run leads and serves until ctx ends. The API is the last to stop.
+func (v *service) run(ctx context.Context) error {
+	defer v.close()
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	working, stopWorking := context.WithCancel(ctx)
+	defer stopWorking()
+	var (
+		parts    sync.WaitGroup
+		serveErr error
+	)
+	parts.Go(func() {
+		if serveErr = v.server.Run(serving, v.listener); serveErr != nil {
+			stopWorking()
+		}
+	})
+	parts.Go(func() { v.view.look(working, lookEvery) })
+	context.AfterFunc(working, func() { v.view.draining.Store(true) })
+	err := v.controller.Run(working)
+	stopWorking()
+	stopServing()
+	parts.Wait()
+	v.log.Info("stopped")
+	return errors.Join(err, serveErr)
+}
+
+// close lets go of what was opened; what is not open is passed over.
+func (v *service) close() {
+	if v.helix != nil {
+		v.helix.Close()
+	}
+	for _, k := range v.kafkas {
+		k.close()
+	}
+	if v.positions != nil {
+		_ = v.positions.Close()
+	}
+	if v.listener != nil {
+		_ = v.listener.Close()
+	}
+}
+
+// builtFrom is the revision that the linker was told, or that Go noted.
+func builtFrom() string {
+	if revision != "" {
+		return revision
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return "unknown"
+}

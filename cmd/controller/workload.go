@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/controller"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Bounds of what is asked of workers and of the measuring service.
+const (
+	workerTimeout = 5 * time.Second
+	mostAnswer    = 64 << 20
+	workersAtOnce = 16
+	pageSize      = 1000
+	topicsAtOnce  = 100 // in one question to the measuring service
+	windowBehind  = 10 * time.Minute
+)
+
+// directory knows where the workers' APIs are; controller.Helix is one.
+type directory interface {
+	Workers(ctx context.Context) (map[string]string, error)
+}
+
+// crew asks the workers what they do.
+type crew struct {
+	directory directory
+	client    *http.Client
+}
+
+// partitions asks all workers at once. One that does not answer is left out; an error means that none did though some should have.
+func (c *crew) partitions(ctx context.Context) (map[route.Partition]api.Partition, error) {
+	addresses, err := c.directory.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		mu     sync.Mutex
+		out    = map[route.Partition]api.Partition{}
+		faults []error
+		asking sync.WaitGroup
+	)
+	slots := make(chan struct{}, workersAtOnce)
+	for id, address := range addresses {
+		asking.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			items, err := c.ask(ctx, address)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				faults = append(faults, fmt.Errorf("worker %s: %w", id, err))
+			}
+			for _, p := range items {
+				out[route.Partition{Topic: p.Topic, Partition: p.Partition}] = p
+			}
+		})
+	}
+	asking.Wait()
+	if len(faults) > 0 && len(faults) == len(addresses) {
+		return nil, errors.Join(faults...)
+	}
+	return out, nil
+}
+
+// ask reads all pages of a worker's partitions.
+func (c *crew) ask(ctx context.Context, address string) ([]api.Partition, error) {
+	var all []api.Partition
+	after := ""
+	for {
+		var page api.List[api.Partition]
+		q := url.Values{"limit": {strconv.Itoa(pageSize)}, "after": {after}}
+		if err := getJSON(ctx, c.client, address+"/api/v1/partitions?"+q.Encode(), &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+// Rates implements controller.Workload.
+func (c *crew) Rates(ctx context.Context) (map[route.Partition]controller.Rate, error) {
+	parts, err := c.partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[route.Partition]controller.Rate, len(parts))
+	for p, is := range parts {
+		out[p] = controller.Rate{Bytes: is.BytesPerSecond, Messages: is.RecordsPerSecond}
+	}
+	return out, nil
+}
+
+// chaperone asks the measuring service that uReplicator knows: bytes and messages of topics in a time window.
+type chaperone struct {
+	address string // HOST:PORT
+	tier    string // the source cluster as the service calls it
+	client  *http.Client
+	topics  func() map[string]int32 // with their partitions
+}
+
+// Rates implements controller.Workload. A topic's rate is spread evenly over its partitions.
+func (c *chaperone) Rates(ctx context.Context) (map[route.Partition]controller.Rate, error) {
+	type window struct {
+		Start    int64   `json:"startTimeSec"`
+		End      int64   `json:"endTimeSec"`
+		Bytes    float64 `json:"totalBytes"`
+		Messages float64 `json:"totalCount"`
+	}
+	topics := c.topics()
+	out := map[route.Partition]controller.Rate{}
+	end := time.Now().Add(-windowBehind).Truncate(windowBehind)
+	for _, names := range chunks(topics, topicsAtOnce) {
+		q := url.Values{
+			"startSec": {strconv.FormatInt(end.Add(-windowBehind).Unix(), 10)}, "endSec": {strconv.FormatInt(end.Unix(), 10)},
+			"tier": {c.tier}, "topicList": {names},
+		}
+		var answer map[string][]window
+		if err := getJSON(ctx, c.client, "http://"+c.address+"/chaperone3/rawmetrics?"+q.Encode(), &answer); err != nil {
+			return nil, fmt.Errorf("measuring service: %w", err)
+		}
+		for topic, windows := range answer {
+			n := topics[topic]
+			for _, w := range windows {
+				seconds := float64(w.End - w.Start)
+				if seconds <= 0 || n == 0 {
+					continue
+				}
+				for p := range n {
+					rate := controller.Rate{Bytes: w.Bytes / seconds / float64(n), Messages: w.Messages / seconds / float64(n)}
+					at := route.Partition{Topic: topic, Partition: p}
+					if rate.Bytes >= out[at].Bytes {
+						out[at] = rate
+					}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// chunks joins names by commas, so many at a time.
+func chunks(topics map[string]int32, size int) []string {
+	var out []string
+	n := 0
+	for name := range topics {
+		if n%size == 0 {
+			out = append(out, name)
+		} else {
+			out[len(out)-1] += "," + name
+		}
+		n++
+	}
+	return out
+}
+
+// getJSON asks for an answer in JSON.
+func getJSON(ctx context.Context, client *http.Client, address string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", address, resp.Status)
+	}
+	if err = json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	return nil
+}
