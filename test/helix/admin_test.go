@@ -72,16 +72,15 @@ func TestJavaWorksInAClusterThatOursMadeAndRuns(t *testing.T) {
 		require.Equal(l, "0:a_1=ONLINE 1:b_2=ONLINE", written(read.Replicas))
 		require.Equal(l, "2", read.Simple["NUM_PARTITIONS"])
 
-		p.Fail("2", "OFFLINE", "ONLINE")
+		p.Hold("2", "OFFLINE", "ONLINE")
 		require.NoError(l, ours.UpdateIdealState(ctx, topicA, func(is *helix.IdealState) error {
 			is.SetPartitions(3)
 			is.Assign("1", a, helix.Online)
 			is.Assign("2", a, helix.Online)
 			return nil
 		}))
-		l.settled("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ERROR")
-		p.Succeed("2", "OFFLINE", "ONLINE")
-		require.NoError(l, ours.ResetPartitions(ctx, a, topicA, "2"))
+		l.until(p, "begin 2 OFFLINE-ONLINE")
+		l.failAndReset(a, "2", p.Fail, p.Succeed, func() { require.NoError(l, ours.ResetPartitions(ctx, a, topicA, "2")) })
 		l.settled("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ONLINE")
 		require.ErrorIs(l, ours.ResetPartitions(ctx, a, topicA, "2"), helix.ErrRefused, "HA6")
 

@@ -74,25 +74,29 @@ func TestOurParticipantFailsIsResetAndDropped(t *testing.T) {
 	beside(t, func(l *lab) {
 		l.javaLeads()
 		w := l.worker(a)
-		w.fail("0", "OFFLINE", "ONLINE")
+		w.hold("0", "OFFLINE", "ONLINE")
 		l.admin.AddResource(topicA, ideal("0:a_1=ONLINE 1:a_1=ONLINE"))
-		l.settled("0:a_1=ERROR 1:a_1=ONLINE")
-		l.states(a, "0=ERROR 1=ONLINE")
-		l.admin.SetIdealState(topicA, ideal("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ONLINE"))
-		l.settled("0:a_1=ERROR 1:a_1=ONLINE 2:a_1=ONLINE")
-		require.Equal(l, []string{"OFFLINE-ONLINE"}, w.ran("0"), "nothing more was sent for it, though the controller looked")
-
-		w.succeed("0", "OFFLINE", "ONLINE")
-		l.admin.ResetPartition(a, topicA, "0")
-		l.settled("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ONLINE")
+		w.until("begin 0 OFFLINE-ONLINE")
+		w.until("end 1 OFFLINE-ONLINE")
+		l.failAndReset(a, "0", w.fail, w.succeed, func() {
+			if l.old() {
+				l.admin.SetIdealState(topicA, ideal("0:a_1=ONLINE 1:a_1=ONLINE 2:a_1=ONLINE"))
+				l.settled("0:a_1=ERROR 1:a_1=ONLINE 2:a_1=ONLINE")
+				l.admin.SetIdealState(topicA, ideal("0:a_1=ONLINE 1:a_1=ONLINE"))
+				l.settled("0:a_1=ERROR 1:a_1=ONLINE")
+				require.Equal(l, []string{"OFFLINE-ONLINE"}, w.ran("0"), "nothing more was sent for it")
+			}
+			l.admin.ResetPartition(a, topicA, "0")
+		})
+		l.settled("0:a_1=ONLINE 1:a_1=ONLINE")
 		require.Equal(l, []string{"OFFLINE-ONLINE", "ERROR-OFFLINE", "OFFLINE-ONLINE"}, w.ran("0"))
 
+		w.hold("0", "ONLINE", "OFFLINE")
+		l.admin.SetIdealState(topicA, ideal("1:a_1=ONLINE"))
+		w.until("begin 0 ONLINE-OFFLINE")
 		w.fail("0", "ONLINE", "OFFLINE")
-		l.admin.SetIdealState(topicA, ideal("0:a_1=OFFLINE 1:a_1=ONLINE 2:a_1=ONLINE"))
-		l.settled("0:a_1=ERROR 1:a_1=ONLINE 2:a_1=ONLINE")
-		l.admin.SetIdealState(topicA, ideal("1:a_1=ONLINE 2:a_1=ONLINE"))
-		l.settled("1:a_1=ONLINE 2:a_1=ONLINE")
-		require.Equal(l, "ERROR-DROPPED", w.ran("0")[4])
+		l.settled("1:a_1=ONLINE")
+		require.Equal(l, []string{"OFFLINE-ONLINE", "ERROR-OFFLINE", "OFFLINE-ONLINE", "ONLINE-OFFLINE", "ERROR-DROPPED"}, w.ran("0"))
 	})
 }
 
@@ -124,20 +128,17 @@ func TestOurParticipantIsDisabledAndEnabled(t *testing.T) {
 		l.settled("1:a_1=ONLINE")
 		require.Contains(l, w.ran("0"), "OFFLINE-DROPPED")
 
+		if !l.old() {
+			return // 1.4 does not leave what is in ERROR alone
+		}
 		w.fail("5", "OFFLINE", "ONLINE")
 		l.admin.SetIdealState(topicA, ideal("1:a_1=ONLINE 5:a_1=ONLINE"))
 		l.settled("1:a_1=ONLINE 5:a_1=ERROR")
 		w.succeed("5", "OFFLINE", "ONLINE")
 		l.admin.EnableInstance(a, false)
-		if l.old() {
-			l.settled("1:a_1=OFFLINE 5:a_1=ERROR")
-			l.admin.EnableInstance(a, true)
-			l.settled("1:a_1=ONLINE 5:a_1=ERROR")
-			return
-		}
-		l.settled("1:a_1=OFFLINE 5:a_1=OFFLINE")
+		l.settled("1:a_1=OFFLINE 5:a_1=ERROR")
 		l.admin.EnableInstance(a, true)
-		l.settled("1:a_1=ONLINE 5:a_1=ONLINE")
+		l.settled("1:a_1=ONLINE 5:a_1=ERROR")
 	})
 }
 
@@ -221,14 +222,14 @@ func TestOurParticipantTakesBatches(t *testing.T) {
 		const partitions = 200
 		l.javaLeads()
 		w := l.worker(a)
-		w.fail("17", "OFFLINE", "ONLINE")
+		w.hold("17", "OFFLINE", "ONLINE")
 		l.admin.AddResource(topicA, ideal("BATCH_MESSAGE_MODE=true "+many(partitions, a, "ONLINE")))
-		expected := ideal(many(partitions, a, "ONLINE")).Replicas
-		expected["17"][a] = "ERROR"
-		l.settled(written(expected))
-
-		w.succeed("17", "OFFLINE", "ONLINE")
-		l.admin.ResetPartition(a, topicA, "17")
+		w.until("begin 17 OFFLINE-ONLINE")
+		require.Len(l, l.tree.children("INSTANCES", a, "MESSAGES"), 1)
+		l.failAndReset(a, "17", w.fail, w.succeed, func() {
+			require.Equal(l, "ONLINE", l.tree.states(a, topicA)["18"], "the others of the batch are not touched")
+			l.admin.ResetPartition(a, topicA, "17")
+		})
 		l.settled(many(partitions, a, "ONLINE"))
 
 		session := l.tree.session(a)

@@ -146,6 +146,11 @@ func (l *lab) workerVia(addr, instance string, session time.Duration) *worker {
 		close(w.done)
 	}()
 	l.Cleanup(w.stop)
+	l.Cleanup(func() {
+		if l.Failed() {
+			l.Logf("%s of ours: %q", instance, w.log())
+		}
+	})
 	wait(l.T, true, func() bool { return p.Session() != nil }, "our participant joins")
 	return w
 }
