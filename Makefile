@@ -19,7 +19,7 @@ help: ## list the targets
 
 build: ## build the programs into bin/
 	@mkdir -p bin
-	@for dir in $(wildcard cmd/*); do \
+	@for dir in $(patsubst %/main.go,%,$(wildcard cmd/*/main.go)); do \
 		name=causeway; [ $$dir = cmd/causeway ] || name=causeway-$$(basename $$dir); \
 		echo "$(GO) build -o bin/$$name ./$$dir"; \
 		CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/$$name ./$$dir || exit 1; \

@@ -17,19 +17,13 @@ import (
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
-	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/route"
 )
-
-// keptEvents is how many events stay in memory.
-const keptEvents = 10_000
-
-// stopGrace is what the mirror gets on top of its own shutdown timeout before it is given up.
-const stopGrace = 5 * time.Second
 
 // mirrorer is what moves the data: the connector, or a fake in tests.
 type mirrorer interface {
@@ -42,15 +36,6 @@ type mirrorer interface {
 	WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error)
 }
 
-// mirrorDeps are what a mirror is built from besides the settings.
-type mirrorDeps struct {
-	log        hclog.Logger
-	registerer prometheus.Registerer
-	store      offsets.Store
-	events     *events.Log
-	handler    *handler.Handler
-}
-
 // service is a whole mirror in one process: discovery, mirror, store and HTTP.
 type service struct {
 	settings  settings
@@ -60,7 +45,7 @@ type service struct {
 	admins    []*cluster.Admin
 	mirror    mirrorer
 	discovery *discovery
-	history   *history
+	history   *engine.History
 	server    *api.Server
 	draining  atomic.Bool
 }
@@ -70,7 +55,7 @@ func newLogger(s *settings, w io.Writer) hclog.Logger { return s.Logger("causewa
 
 // openService takes what the process needs of its surroundings: port, folder, files. What it cannot have it names, all at once. The caller
 // calls run, which closes everything, or close.
-func openService(ctx context.Context, s settings, log hclog.Logger, build func(settings, mirrorDeps) (mirrorer, error)) (*service, error) {
+func openService(ctx context.Context, s settings, log hclog.Logger, build func(settings, engine.Deps) (mirrorer, error)) (*service, error) {
 	v := &service{settings: s, log: log}
 	var faults []error
 	var err error
@@ -94,20 +79,21 @@ func openService(ctx context.Context, s settings, log hclog.Logger, build func(s
 }
 
 // assemble builds the parts, in the order in which they need each other.
-func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(settings, mirrorDeps) (mirrorer, error)) error {
+func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(settings, engine.Deps) (mirrorer, error)) error {
 	s := &v.settings
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newCertificates(s.RouteName().String(), s.Route.Source, s.Route.Target))
-	log := events.NewLog(s.RouteName(), s.worker(), keptEvents, v.log.Named("events"), registry)
+		engine.NewCertificates(s.RouteName().String(), s.Route.Source, s.Route.Target))
+	log := events.NewLog(s.RouteName(), s.worker(), engine.KeptEvents, v.log.Named("events"), registry)
 	filter, err := s.filter()
 	if err != nil {
 		return err
 	}
-	if v.history, err = newHistory(ctx, log, v.store); err != nil {
+	v.history = engine.NewHistory(log, v.store)
+	if err = v.history.Load(ctx); err != nil {
 		return err
 	}
-	if v.mirror, err = build(*s, mirrorDeps{log: v.log, registerer: registry, store: v.store, events: log, handler: h}); err != nil {
+	if v.mirror, err = build(*s, engine.Deps{Log: v.log, Registerer: registry, Store: v.store, Events: log, Handler: h}); err != nil {
 		return err
 	}
 	source := cluster.NewAdmin(s.Route.Source, v.log.Named("source"))
@@ -157,7 +143,7 @@ func (v *service) run(ctx context.Context) error {
 	})
 	wg.Go(func() { v.discovery.run(working) })
 	wg.Go(func() {
-		if err := v.history.keep(serving); err != nil {
+		if err := v.history.Keep(serving); err != nil {
 			v.log.Error("errors are no longer kept over a restart", "err", err)
 		}
 	})
@@ -183,7 +169,7 @@ func (v *service) runMirror(ctx context.Context) error {
 	}
 	v.draining.Store(true)
 	v.log.Info("draining")
-	limit := v.settings.Worker.ShutdownTimeout.Duration() + stopGrace
+	limit := v.settings.Worker.ShutdownTimeout.Duration() + engine.StopGrace
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/internal/conf"
 )
 
@@ -23,7 +24,7 @@ func serviceOf(t *testing.T, mirror *fakeMirror) *service {
 	s.Route.Topics.Include = []string{"orders"}
 	s.Server.Listen, s.Offsets.Dir = "127.0.0.1:0", filepath.Join(t.TempDir(), "state")
 	s.Worker.ShutdownTimeout = conf.Duration(time.Millisecond)
-	v, err := openService(t.Context(), s, hclog.NewNullLogger(), func(settings, mirrorDeps) (mirrorer, error) { return mirror, nil })
+	v, err := openService(t.Context(), s, hclog.NewNullLogger(), func(settings, engine.Deps) (mirrorer, error) { return mirror, nil })
 	require.NoError(t, err)
 	return v
 }
@@ -55,7 +56,7 @@ func TestRefusedMirrorClosesWhatWasOpened(t *testing.T) {
 	t.Parallel()
 	s := defaultSettings()
 	s.Server.Listen, s.Offsets.Dir = "127.0.0.1:0", filepath.Join(t.TempDir(), "state")
-	refuse := func(settings, mirrorDeps) (mirrorer, error) { return nil, errors.New("no") }
+	refuse := func(settings, engine.Deps) (mirrorer, error) { return nil, errors.New("no") }
 	for range 2 { // the second time would find the folder locked
 		_, err := openService(t.Context(), s, hclog.NewNullLogger(), refuse)
 		require.EqualError(t, err, "no")
@@ -68,7 +69,7 @@ func TestIgnoredPropertiesAreNamedOnce(t *testing.T) {
 	s.Server.Listen, s.Offsets.Dir = "127.0.0.1:0", filepath.Join(t.TempDir(), "state")
 	s.Route.Source.Ignored = []string{"acks", "group.id"}
 	var text bytes.Buffer
-	v, err := openService(t.Context(), s, newLogger(&s, &text), func(settings, mirrorDeps) (mirrorer, error) { return &fakeMirror{}, nil })
+	v, err := openService(t.Context(), s, newLogger(&s, &text), func(settings, engine.Deps) (mirrorer, error) { return &fakeMirror{}, nil })
 	require.NoError(t, err)
 	require.NoError(t, v.close())
 	require.Equal(t, 1, strings.Count(text.String(), "ignored"))

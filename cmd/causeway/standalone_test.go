@@ -14,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
-
-	"github.com/causeway-mirror/causeway/internal/conf"
 )
 
 // process is a causeway command that runs beside the test.
@@ -190,16 +188,4 @@ func TestEndlessDemoEndsCleanly(t *testing.T) {
 	code, stdout, stderr := command(t.Context(), "wait", "--topic", "orders", "--timeout", "30s", "--api", api)
 	require.Equal(t, 0, code, stdout+stderr)
 	require.Equal(t, 0, p.end(t), p.errs.String())
-}
-
-func TestConnectorConfig(t *testing.T) {
-	t.Parallel()
-	s := defaultSettings()
-	s.Route.Start, s.Worker.InFlight, s.Worker.Memory = "24h", "4MiB", conf.Bytes(1<<30)
-	c, err := connectorConfig(s, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	require.NoError(t, err)
-	require.Equal(t, "2026-01-01T03:04:05Z", c.Start)
-	require.Equal(t, int64(4<<20), c.InFlightBytes)
-	require.Equal(t, int64(1<<30), c.MemoryBytes)
-	require.NoError(t, c.Validate())
 }

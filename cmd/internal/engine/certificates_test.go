@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"crypto/ecdsa"
@@ -37,7 +37,7 @@ func TestCertificateExpiryIsTold(t *testing.T) {
 	tls := cluster.TLS{CertFile: write("c.pem", "CERTIFICATE", cert), KeyFile: write("k.pem", "PRIVATE KEY", private)}
 	gone := cluster.TLS{CertFile: filepath.Join(dir, "gone"), KeyFile: tls.KeyFile}
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(newCertificates("@a@b@1", cluster.Config{Name: "ours", TLS: tls}, cluster.Config{Name: "plain"}, cluster.Config{Name: "broken", TLS: gone}))
+	reg.MustRegister(NewCertificates("@a@b@1", cluster.Config{Name: "ours", TLS: tls}, cluster.Config{Name: "plain"}, cluster.Config{Name: "broken", TLS: gone}))
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)
 	require.Empty(t, problems)

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -20,13 +20,13 @@ func TestErrorsSurviveARestart(t *testing.T) {
 	store, err := bolt.Open(t.TempDir())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	process := func() (*events.Log, *history, func()) {
+	process := func() (*events.Log, *History, func()) {
 		log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
-		h, newErr := newHistory(t.Context(), log, store)
-		require.NoError(t, newErr)
+		h := NewHistory(log, store)
+		require.NoError(t, h.Load(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- h.keep(ctx) }()
+		go func() { done <- h.Keep(ctx) }()
 		return log, h, func() { cancel(); require.NoError(t, <-done) }
 	}
 	log, _, stop := process()
@@ -62,7 +62,6 @@ func TestIDsGrowThoughTheClockWasSetBack(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.SaveEvent(t.Context(), text))
 	log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
-	_, err = newHistory(t.Context(), log, store)
-	require.NoError(t, err)
+	require.NoError(t, NewHistory(log, store).Load(t.Context()))
 	require.Greater(t, log.Emit(events.Event{Severity: events.Info}).ID, ahead.ID)
 }
