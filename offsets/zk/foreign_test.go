@@ -2,7 +2,9 @@ package zk
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -115,6 +117,7 @@ func TestForeignOffsetWins(t *testing.T) {
 		var conflict *offsets.ConflictError
 		require.ErrorAs(t, s.Save(t.Context(), []offsets.Checkpoint{advanced(c, 2)}), &conflict)
 		require.ErrorContains(t, conflict, fmt.Sprintf("source offset %d was stored by another program", offset))
+		requireNotSavedOver(t, config(t, place), advanced(c, 1))
 
 		got, ok := loadOne(t, s, "orders", 3)
 		require.True(t, ok)
@@ -130,6 +133,20 @@ func TestForeignOffsetWins(t *testing.T) {
 		require.NoError(t, s.Save(t.Context(), []offsets.Checkpoint{advanced(next, 1)}))
 		c = advanced(next, 1)
 	}
+}
+
+// requireNotSavedOver saves what leaves the offset as it was, from a store that remembers how it was before it was overridden.
+func requireNotSavedOver(t *testing.T, cfg Config, before offsets.Checkpoint) {
+	t.Helper()
+	s := open(t, cfg)
+	found, err := s.fetch(t.Context(), []route.Partition{before.Partition})
+	require.NoError(t, err)
+	e := found[before.Partition]
+	e.checkpoint, e.offset, e.plain = &before, before.SourceOffset, e.plain-1
+	s.cache.put(map[route.Partition]entry{before.Partition: e})
+	clean := before
+	clean.Clean = true
+	require.ErrorIs(t, s.Save(t.Context(), []offsets.Checkpoint{clean}), offsets.ErrConflict)
 }
 
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
@@ -258,6 +275,32 @@ func TestForeignNodesAreLeftOut(t *testing.T) {
 	require.Equal(t, []route.Partition{{Topic: "t", Partition: 9}, {Topic: "t", Partition: 10}}, parts)
 }
 
+// Each store remembers what it wrote and finds out that the other was there since.
+func TestTwoStoresTakeTurns(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, newPlace())
+	stores := []*Store{open(t, cfg), open(t, cfg)}
+	var all []offsets.Checkpoint
+	for i := range 2 * mostPartitions {
+		all = append(all, storetest.Checkpoint("t", int32(i), 0))
+	}
+	var first []offsets.Beginning
+	for _, c := range all {
+		first = append(first, offsets.Beginning{Next: c})
+	}
+	require.NoError(t, stores[0].BeginAll(t.Context(), first))
+	for turn := range 4 {
+		mine := slices.Clone(all[turn*10:]) // some of what the other wrote, too
+		for i := range mine {
+			mine[i] = advanced(mine[i], route.Offset(1+turn))
+		}
+		require.NoError(t, stores[turn%2].Save(t.Context(), mine))
+	}
+	for i, c := range all {
+		requireStored(t, stores[0], advanced(c, route.Offset(1+min(i/10, 3))))
+	}
+}
+
 // Readers and writers of many checkpoints at once: no reader may ever take a half-read checkpoint for a foreign one, and none goes back.
 func TestTwoStoresNeverSeeHalfAWrite(t *testing.T) {
 	t.Parallel()
@@ -273,6 +316,7 @@ func TestTwoStoresNeverSeeHalfAWrite(t *testing.T) {
 		require.NoError(t, writers[0].Begin(t.Context(), nil, all[i]))
 	}
 	done := make(chan struct{})
+	failed := make([]error, len(writers))
 	var wg sync.WaitGroup
 	for i, s := range writers {
 		wg.Go(func() {
@@ -281,7 +325,10 @@ func TestTwoStoresNeverSeeHalfAWrite(t *testing.T) {
 				for _, c := range all {
 					some = append(some, advanced(c, route.Offset(2*n+i)))
 				}
-				_ = s.Save(t.Context(), some) // a conflict where the other is further
+				if err := s.Save(t.Context(), some); err != nil && !errors.Is(err, offsets.ErrConflict) { // where the other is further
+					failed[i] = err
+					return
+				}
 			}
 		})
 	}
@@ -306,6 +353,7 @@ func TestTwoStoresNeverSeeHalfAWrite(t *testing.T) {
 			last[p] = c.SourceOffset
 		}
 	}
+	require.NoError(t, errors.Join(failed...))
 	for p, at := range last {
 		require.Equal(t, route.Offset(2*saves-1), at, p)
 	}

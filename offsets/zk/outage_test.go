@@ -2,6 +2,8 @@ package zk
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -232,7 +234,12 @@ func TestZooKeeperIsNotThereAtTheStart(t *testing.T) {
 
 func TestCloseIsPromptWhateverTheServerDoes(t *testing.T) {
 	t.Parallel()
-	s, p := proxied(t, newPlace(), time.Minute)
+	p, err := kafkatest.NewProxy(kafkatest.SharedZooKeeper(t).Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	cfg := config(t, newPlace())
+	cfg.Address, cfg.SessionTimeout, cfg.Timeout = p.Addr()+newPlace(), time.Minute, time.Minute
+	s := open(t, cfg)
 	require.NoError(t, s.SaveRoute(t.Context(), offsets.NoRoute()))
 	p.Blackhole()
 	p.Cut() // the new link is accepted and silent
@@ -243,8 +250,35 @@ func TestCloseIsPromptWhateverTheServerDoes(t *testing.T) {
 	require.Less(t, time.Since(began), 10*time.Second)
 	require.ErrorIs(t, <-answer, errClosed)
 	require.NoError(t, s.Close())
-	_, err := s.Route(t.Context())
+	_, err = s.Route(t.Context())
 	require.ErrorIs(t, err, errClosed)
+}
+
+// A server that accepts and is silent is left for another after the session timeout. The library tries them in random order, so several
+// stores try.
+func TestSilentServerIsLeftForAnother(t *testing.T) {
+	t.Parallel()
+	good := kafkatest.SharedZooKeeper(t).Addr()
+	var silent []string
+	for range 2 {
+		p, err := kafkatest.NewProxy(good)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, p.Close()) })
+		p.Blackhole()
+		silent = append(silent, p.Addr())
+	}
+	cfg := config(t, newPlace())
+	cfg.Address, cfg.SessionTimeout, cfg.Timeout = strings.Join(append(silent, good), ",")+newPlace(), leastSession, 5*leastSession
+	var stores sync.WaitGroup
+	var errs [4]error
+	for i := range errs {
+		s := open(t, cfg)
+		stores.Go(func() {
+			_, errs[i] = s.Route(t.Context())
+		})
+	}
+	stores.Wait()
+	require.NoError(t, errors.Join(errs[:]...))
 }
 
 func TestOpenNeedsNoServer(t *testing.T) {

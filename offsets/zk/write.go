@@ -200,42 +200,29 @@ func (s *Store) writeTopic(ctx context.Context, topic string, writes []write) er
 	return nil
 }
 
-// transact stores all of some, together with the change of another node, or nothing. That somebody else was there first is no error: it
-// forgets what was remembered of the partition that this showed at.
+// transact stores all of some, together with the change of another node, or nothing. That somebody else was there first is no error: all
+// of them are read again, since where one is out of date the others mostly are, too.
 func (s *Store) transact(ctx context.Context, also any, some []write) error {
 	ops := make([]any, 0, 2*len(some)+1)
 	if also != nil { // first: it is the parent of what follows
 		ops = append(ops, also)
 	}
-	first := len(ops)
 	for _, w := range some {
 		ops = append(ops, s.operations(w)...)
 	}
-	type outcome struct {
-		results []zookeeper.MultiResponse
-		err     error
-	}
-	o, err := call(ctx, s.session, func(c *zookeeper.Conn) (outcome, error) {
-		results, err := c.Multi(ops...)
-		return outcome{results, err}, nil
-	})
-	if err = errors.Join(err, o.err); err == nil {
+	_, err := call(ctx, s.session, func(c *zookeeper.Conn) ([]zookeeper.MultiResponse, error) { return c.Multi(ops...) })
+	if err == nil {
 		s.stored(some)
 		return nil
 	}
+	for _, w := range some {
+		s.cache.forget(w.next.Partition)
+	}
 	if !rivalry(err) {
-		for _, w := range some {
-			s.cache.forget(w.next.Partition)
-		}
 		return fmt.Errorf("write nodes of %s and %d other partitions: %w", some[0].next.Partition, len(some)-1, err)
 	}
 	s.parents.forget() // a node that is not there may be one of them
-	for i, r := range o.results {
-		if i >= first && rivalry(r.Error) {
-			s.cache.forget(some[(i-first)/2].next.Partition)
-		}
-	}
-	return s.sync(ctx) // so that the next round sees what was there first
+	return nil
 }
 
 // operations are the two of one partition. A node that stays as it is is checked, so that what is stored is known of both.
