@@ -33,7 +33,7 @@ func (l *Lane) passLocked() {
 	if l.in.gap == 0 || l.in.handled != l.in.position || o.flying.len() > 0 {
 		return
 	}
-	stored := offsets.Ahead(o.ready, o.walkTo)
+	stored, lost := offsets.Ahead(o.ready, o.walkTo), int64(l.in.gap-l.in.position)
 	switch {
 	case o.phase == walking && stored >= 0:
 		// The target has all that was read, and more: that was in the gap. Each of these records had an offset of its own, so it is right to
@@ -43,11 +43,16 @@ func (l *Lane) passLocked() {
 				"the source deleted records that were on their way: if not each offset was a record, some behind them are stored twice").
 				Range(l.in.position, l.in.gap-1))
 		}
-		c.Sequence = offsets.Plus(o.ready, int32(min(stored, int64(l.in.gap-l.in.position))))
+		stored = min(stored, lost)
+		next := offsets.Plus(o.ready, int32(stored))
+		l.counts.stored(offsets.Ahead(c.Sequence, next))
+		c.Sequence = next
 	case (o.phase == open || o.phase == certifying) && !o.holed && o.queue.len() == 0:
+		stored = 0
 	default:
 		return
 	}
+	l.counts.passed(lost, stored)
 	c.SourceOffset, l.in.unstored, l.pos.dirty = l.in.gap, l.in.gap, true
 	l.resetLocked()
 	if o.phase == walking && c.Sequence == o.walkTo {

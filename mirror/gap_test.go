@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/events"
@@ -24,11 +25,13 @@ func TestSourceDeletesWhatWasStoredBeyondTheCheckpoint(t *testing.T) {
 		seq    int32        // of the next batch
 		number int          // of its record
 		told   int
+		lost   float64 // offsets of which the target has nothing
+		saved  float64 // records that were not sent again
 	}{
-		{"some of them", 9, 6, 10, 10, 1},
-		{"all of them", 9, 10, 10, 10, 1},
-		{"more", 9, 20, 10, 20, 1},
-		{"nothing was stored", -1, 6, 0, 6, 0},
+		{"some of them", 9, 6, 10, 10, 1, 0, 10},
+		{"all of them", 9, 10, 10, 10, 1, 0, 10},
+		{"more", 9, 20, 10, 20, 1, 10, 10},
+		{"nothing was stored", -1, 6, 0, 6, 0, 6, 0},
 	} {
 		for _, early := range []bool{true, false} {
 			t.Run(row.name, func(t *testing.T) {
@@ -63,6 +66,8 @@ func TestSourceDeletesWhatWasStoredBeyondTheCheckpoint(t *testing.T) {
 				r.ok(true, 5000)
 				require.Equal(t, route.Offset(row.number)+1, r.commit().SourceOffset)
 				require.Equal(t, row.told, r.told(events.DuplicatesPossible))
+				require.Equal(t, row.lost, testutil.ToFloat64(r.lane.counts.truncated))
+				require.Equal(t, row.saved, testutil.ToFloat64(r.lane.counts.avoided))
 			})
 		}
 	}

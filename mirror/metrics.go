@@ -6,12 +6,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/causeway-mirror/causeway/events"
 )
 
 // metrics are what all lanes of a route count.
 type metrics struct {
 	records, bytes *prometheus.CounterVec
 	batches        *prometheus.CounterVec
+	skipped        *prometheus.CounterVec
+	avoided        prometheus.Counter
 	latency        prometheus.Histogram
 
 	mu     sync.Mutex
@@ -21,6 +25,8 @@ type metrics struct {
 // counts are one topic's counters, looked up once: a look-up by label for each batch would cost more than handling it.
 type counts struct {
 	records, bytes, raw, rewritten prometheus.Counter
+	truncated                      prometheus.Counter // skipped because the source deleted them
+	avoided                        prometheus.Counter // of all topics
 	latency                        prometheus.Histogram
 }
 
@@ -41,6 +47,11 @@ func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane) *
 		records: counter("causeway_records_total", "Records acknowledged by the target.", "topic"),
 		bytes:   counter("causeway_bytes_total", "Bytes of record batches acknowledged by the target, as on the wire.", "topic"),
 		batches: counter("causeway_batches_total", "Batches acknowledged by the target, by the way they went.", "topic", "path"),
+		skipped: counter("causeway_skipped_records_total", "Source offsets of ranges that were skipped without a copy, by reason.", "topic", "reason"),
+		avoided: f.NewCounter(prometheus.CounterOpts{
+			Name: "causeway_duplicates_avoided_total", ConstLabels: labels,
+			Help: "Records beyond the known position that a take-over found on the target, and that were not stored again.",
+		}),
 		latency: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "causeway_replication_latency_seconds", Help: "Time from the fetch answer to the acknowledgement of a batch.", ConstLabels: labels,
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
@@ -55,8 +66,9 @@ func (m *metrics) counts(topic string) *counts {
 	c := m.topics[topic]
 	if c == nil {
 		c = &counts{
-			m.records.WithLabelValues(topic), m.bytes.WithLabelValues(topic), m.batches.WithLabelValues(topic, "raw"),
-			m.batches.WithLabelValues(topic, "rewrite"), m.latency,
+			records: m.records.WithLabelValues(topic), bytes: m.bytes.WithLabelValues(topic),
+			raw: m.batches.WithLabelValues(topic, "raw"), rewritten: m.batches.WithLabelValues(topic, "rewrite"),
+			truncated: m.skipped.WithLabelValues(topic, string(events.SourceTruncated)), avoided: m.avoided, latency: m.latency,
 		}
 		m.topics[topic] = c
 	}
@@ -77,6 +89,7 @@ func (m *metrics) forget(topic string, left []*Lane) {
 	m.records.DeletePartialMatch(match)
 	m.bytes.DeletePartialMatch(match)
 	m.batches.DeletePartialMatch(match)
+	m.skipped.DeletePartialMatch(match)
 }
 
 func (c *counts) acked(now time.Time, e *entry) {
@@ -88,6 +101,16 @@ func (c *counts) acked(now time.Time, e *entry) {
 		c.rewritten.Inc()
 	}
 	c.latency.Observe(now.Sub(e.fetched).Seconds())
+}
+
+// passed counts a gap of so many offsets, some of whose records were on the target already.
+func (c *counts) passed(offsets, stored int64) {
+	c.truncated.Add(float64(max(0, offsets-stored)))
+}
+
+// stored counts records that were found on the target when it was thought to end before them.
+func (c *counts) stored(records int64) {
+	c.avoided.Add(float64(max(0, records)))
 }
 
 // gauges are computed when they are scraped, so that a partition that has left leaves no series behind.

@@ -266,6 +266,9 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	}
 	c := &l.pos.checkpoint
 	e := q.at(i)
+	if o.phase == certifying {
+		l.counts.stored(offsets.Ahead(c.Sequence, o.walkTo))
+	}
 	c.SourceOffset, c.Sequence, c.LeaderEpoch, c.Opened, c.AckedAt = e.next, e.end(), e.epoch, true, now
 	o.heard = now
 	c.TargetOffset = route.NoOffset
