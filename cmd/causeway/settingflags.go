@@ -96,9 +96,8 @@ func (f *settingFlags) load() (settings, error) {
 		fileErr = s.loadFile(f.config)
 	}
 	flagErr := errors.Join(f.applyClusters(&s), f.applyMirror(&s))
-	if fileErr != nil { // what the file would have said is not known: only the flags, and no missing cluster or topic, can be judged
-		_, filterErr := s.Filter()
-		return s, errors.Join(fileErr, flagErr, s.ValidateModes(), filterErr, s.ValidateWorker(), s.validateRest())
+	if fileErr != nil { // what could not be read may have named what is missing now; what is there is judged in the same go
+		return s, errors.Join(fileErr, flagErr, native.Given(s.validate()))
 	}
 	return s, errors.Join(flagErr, s.validate())
 }

@@ -136,3 +136,27 @@ func TestFaultyFilesLeaveFlagsToBeJudged(t *testing.T) {
 	require.ErrorContains(t, err, "absent.properties")
 	require.NotContains(t, err.Error(), "bootstrap", "--source names a broker")
 }
+
+// TestUnknownKeysHideNoWrongValues: whoever mends a file wants to know all that is wrong with it.
+func TestUnknownKeysHideNoWrongValues(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, "--config", writeFile(t, `
+route:
+  sorce: {bootstrap: [a:1]}
+  target: {bootstrap: ["b"], sasl: {mechanism: GSSAPI}}
+  topics: {include: ["(", orders], discover_interval: 0s, partition_mismatch: maybe}
+  start: soon
+  on: {diverged: recopy}
+worker: {stream: 2, fetchers: 0, memory: 1MiB, commit_interval: lots}
+server: {listen: here}
+log: {level: loud}
+`))
+	for _, want := range []string{
+		"route.sorce: unknown key", "worker.stream: unknown key", "worker.commit_interval: want a duration", // of the form
+		`route.target (--target): bootstrap "b"`, "GSSAPI", "route.topics.include[0]", "route.topics.discover_interval", "partition_mismatch", "route.start", "route.on.diverged",
+		"worker.fetchers", "worker.memory", "server.listen", "log.level",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NotContains(t, err.Error(), "route.source", "the misspelt key names it")
+}

@@ -9,11 +9,42 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/internal/conf"
 )
 
+// FaultError is one wrong value.
+type FaultError struct {
+	Key, Value string // Value is empty if there is none
+	Reason     string
+}
+
+// Error is one line.
+func (f *FaultError) Error() string { return fmt.Sprintf("%s %q: %s", f.Key, f.Value, f.Reason) }
+
 // Fault is one wrong value: key, value, reason.
-func Fault(key, value, reason string) error { return fmt.Errorf("%s %q: %s", key, value, reason) }
+func Fault(key, value, reason string) error { return &FaultError{key, value, reason} }
+
+// Given keeps of joined errors those about a value that is there. Where a file could not be read whole, what is missing may have stood in the
+// rest.
+func Given(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var kept []error
+		for _, e := range joined.Unwrap() {
+			kept = append(kept, Given(e))
+		}
+		return errors.Join(kept...)
+	}
+	var ours *FaultError
+	if errors.As(err, &ours) && ours.Value == "" {
+		return nil
+	}
+	var theirs *cluster.ConfigError
+	if errors.As(err, &theirs) && theirs.Value == "" && theirs.Err == nil {
+		return nil
+	}
+	return err
+}
 
 // OneOf is a fault if value is none of the allowed ones.
 func OneOf(key, value string, allowed ...string) error {
