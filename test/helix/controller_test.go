@@ -2,8 +2,8 @@ package helix_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +82,7 @@ func TestOurControllerTakesOffice(t *testing.T) {
 	beside(t, func(l *lab) {
 		l.weLead()
 		leader, stat := l.tree.stat("CONTROLLER", "LEADER")
-		require.Equal(l, fmt.Sprintf("%x", uint64(stat.EphemeralOwner)), leader.Simple["SESSION_ID"])
+		require.Equal(l, hexID(stat.EphemeralOwner), leader.Simple["SESSION_ID"])
 		require.NotEmpty(l, leader.Simple["HELIX_VERSION"])
 		require.NotNil(l, leader.List)
 		require.NotNil(l, leader.Map)
@@ -294,7 +294,7 @@ func TestOurControllerSendsBatches(t *testing.T) {
 		})
 		l.quiet(a)
 		for n := range partitions {
-			require.Equal(l, []string{"OFFLINE-ONLINE", "ONLINE-OFFLINE", "OFFLINE-DROPPED"}, ran(p, fmt.Sprint(n)), "partition %d", n)
+			require.Equal(l, []string{"OFFLINE-ONLINE", "ONLINE-OFFLINE", "OFFLINE-DROPPED"}, ran(p, strconv.Itoa(n)), "partition %d", n)
 		}
 	})
 }

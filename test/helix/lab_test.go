@@ -1,9 +1,9 @@
 package helix_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,7 +113,7 @@ func written(replicas map[string]map[string]string) string {
 func many(n int, instance, state string) string {
 	replicas := map[string]map[string]string{}
 	for p := range n {
-		replicas[fmt.Sprint(p)] = map[string]string{instance: state}
+		replicas[strconv.Itoa(p)] = map[string]string{instance: state}
 	}
 	return written(replicas)
 }

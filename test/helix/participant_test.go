@@ -1,8 +1,8 @@
 package helix_test
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -237,7 +237,7 @@ func TestOurParticipantTakesBatches(t *testing.T) {
 		wait(l.T, false, func() bool { return l.tree.exists("INSTANCES", a, "CURRENTSTATES", session, topicA) })
 		l.quiet(a)
 		for p := range partitions {
-			ran := w.ran(fmt.Sprint(p))
+			ran := w.ran(strconv.Itoa(p))
 			require.Equal(l, []string{"ONLINE-OFFLINE", "OFFLINE-DROPPED"}, ran[len(ran)-2:], "partition %d", p)
 		}
 	})

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 	"github.com/causeway-mirror/causeway/test/helix/peers"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
@@ -128,7 +130,7 @@ func TestTheJavaControllerOfOursDies(t *testing.T) {
 		w.succeed("0", "OFFLINE", "ONLINE")
 		l.settled(many(partitions, a, "ONLINE"))
 		for p := range partitions {
-			require.Equal(l, []string{"OFFLINE-ONLINE"}, w.ran(fmt.Sprint(p)), "partition %d", p)
+			require.Equal(l, []string{"OFFLINE-ONLINE"}, w.ran(strconv.Itoa(p)), "partition %d", p)
 		}
 	})
 }
@@ -180,18 +182,20 @@ func TestSessionIdsWithTheHighestBit(t *testing.T) {
 func startHighZooKeeper(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	ports := freePorts(t, 3)
-	addr := fmt.Sprintf("127.0.0.1:%d", ports[2])
+	ports, err := kafkad.FreePorts(3)
+	require.NoError(t, err)
+	addr := kafkad.Loopback(ports[2])
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "myid"), []byte("200"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "zoo.cfg"), fmt.Appendf(nil,
-		"dataDir=%s\ntickTime=500\ninitLimit=20\nsyncLimit=20\nstandaloneEnabled=false\nadmin.enableServer=false\nserver.200=127.0.0.1:%d:%d;127.0.0.1:%d\n",
-		dir, ports[0], ports[1], ports[2]), 0o600))
+		"dataDir=%s\ntickTime=500\ninitLimit=20\nsyncLimit=20\nstandaloneEnabled=false\nadmin.enableServer=false\nserver.200=%s:%d;%s\n",
+		dir, kafkad.Loopback(ports[0]), ports[1], addr), 0o600))
 	libs, err := kafkatest.Libs(kafkatest.Kafka3)
 	require.NoError(t, err)
 	java, err := kafkatest.JDK("java")
 	require.NoError(t, err)
-	server := kafkatest.NewProgram("zookeeper", dir, java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", filepath.Join(libs, "*"),
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg"))
+	args, err := kafkad.Install{Java: java, Libs: libs}.Command(dir, "256m", "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg"))
+	require.NoError(t, err)
+	server := kafkatest.NewProgram("zookeeper", dir, args...)
 	require.NoError(t, server.Start())
 	t.Cleanup(func() { require.NoError(t, server.Kill()) })
 	wait(t, true, func() bool {
@@ -202,17 +206,4 @@ func startHighZooKeeper(t *testing.T) string {
 		return conn.Close() == nil
 	}, "the server listens")
 	return addr
-}
-
-// freePorts is ports that were free a moment ago.
-func freePorts(t *testing.T, n int) []int {
-	t.Helper()
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close() // held until all are found, so that they differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +131,7 @@ func (tr *tree) session(instance string) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%x", uint64(stat.EphemeralOwner))
+	return hexID(stat.EphemeralOwner)
 }
 
 // states is the current states of a resource in an instance's live session, by partition; empty if it has none.
@@ -161,7 +162,7 @@ func (tr *tree) transition(id, instance, partition, from, to string) *znRecord {
 	tr.t.Helper()
 	m := newRecord(id)
 	m.Simple = map[string]string{
-		"MSG_ID": id, "MSG_TYPE": "STATE_TRANSITION", "MSG_STATE": "new", "CREATE_TIMESTAMP": fmt.Sprint(time.Now().UnixMilli()),
+		"MSG_ID": id, "MSG_TYPE": "STATE_TRANSITION", "MSG_STATE": "new", "CREATE_TIMESTAMP": strconv.FormatInt(time.Now().UnixMilli(), 10),
 		"FROM_STATE": from, "TO_STATE": to, "RESOURCE_NAME": topicA, "PARTITION_NAME": partition, "STATE_MODEL_DEF": "OnlineOffline",
 		"STATE_MODEL_FACTORY_NAME": "DEFAULT", "SRC_NAME": ctrl, "TGT_NAME": instance, "TGT_SESSION_ID": tr.session(instance),
 	}
@@ -191,5 +192,8 @@ func (tr *tree) dumpBelow(b *strings.Builder, node string) {
 		tr.dumpBelow(b, path.Join(node, name))
 	}
 }
+
+// hexID is a session's id as Helix writes it: hexadecimal, without a sign.
+func hexID(id int64) string { return strconv.FormatUint(uint64(id), 16) }
 
 func equal(x, y any) bool { return reflect.DeepEqual(x, y) }

@@ -111,10 +111,10 @@ func (s *script) Reset(_ context.Context, partitions []helix.Partition) {
 }
 
 // Suspend is the handler's.
-func (s *script) Suspend() {}
+func (*script) Suspend() {}
 
 // Resume is the handler's.
-func (s *script) Resume() {}
+func (*script) Resume() {}
 
 // worker is a participant of ours.
 type worker struct {

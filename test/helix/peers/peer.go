@@ -18,12 +18,8 @@ import (
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
-const (
-	// readyWithin is how long a process may take to call back, with other Java programs starting on the same two cores.
-	readyWithin = time.Minute
-	// tailLines is how much of a process's log a failed test prints.
-	tailLines = 30
-)
+// readyWithin is how long a process may take to call back, with other Java programs starting on the same two cores.
+const readyWithin = time.Minute
 
 // Peer is one Java process. Kill, Stop, Pause, Resume and Log are those of its Program; after its end it can't be started again.
 type Peer struct {
@@ -100,7 +96,7 @@ func open(ctx context.Context, dir, version, addr string, session time.Duration)
 		return nil, err
 	}
 	if p.conn, err = accept(ctx, listener); err != nil {
-		return nil, errors.Join(fmt.Errorf("wait for helix peer: %w\n%s", err, p.tail()), p.Kill())
+		return nil, errors.Join(fmt.Errorf("wait for helix peer: %w\n%s", err, p.Tail()), p.Kill())
 	}
 	go p.read() // owned by Peer: ends with the connection, which Close closes and waits for
 	return p, nil
@@ -214,11 +210,6 @@ func (p *Peer) answered(id, verdict string, fields []string) {
 func (p *Peer) logIfFailed(t testing.TB) {
 	t.Helper()
 	if t.Failed() {
-		t.Log(p.tail())
+		t.Log(p.Tail())
 	}
-}
-
-func (p *Peer) tail() string {
-	all := strings.Split(strings.TrimSpace(p.Log()), "\n")
-	return "--- helix peer, last lines of its log ---\n" + strings.Join(all[max(0, len(all)-tailLines):], "\n")
 }
