@@ -3,6 +3,7 @@ package helix
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,7 +90,9 @@ func TestSessionOutlivesShortCuts(t *testing.T) {
 func TestSessionExpiresAndSendsNothingAfterwards(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	s := r.open(r.through())
+	cfg := r.through()
+	cfg.ZooKeeper += strings.Repeat(","+cfg.ZooKeeper, 7) // so that the library never thinks that it has tried all and drops what waits
+	s := r.open(cfg)
 	require.Equal(t, 2*time.Second, s.Timeout())
 	ctx, root := t.Context(), r.cfg.Cluster.Root()
 	gone := make(chan struct{})
@@ -97,8 +100,14 @@ func TestSessionExpiresAndSendsNothingAfterwards(t *testing.T) {
 	_, _, err := r.session().Get(ctx, root+"/e", func(Event) { close(gone) })
 	require.NoError(t, err)
 	r.proxy.Blackhole()
+	eventually(t, func() error {
+		if s.Connected() {
+			return errors.New("connected")
+		}
+		return nil
+	})
 	late := make(chan error, 40)
-	for range cap(late) { // more than the library's queue holds
+	for range cap(late) { // more than the library's queue holds; they wait for a connection
 		go func() { late <- s.Create(ctx, root+"/late", nil) }()
 	}
 	await(t, "the end of the ephemeral node", gone)
@@ -121,6 +130,16 @@ func TestSessionSilenceIsNeverTooShort(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.open(r.through())
+	const oneWay = 150 * time.Millisecond
+	r.proxy.SetDelay(oneWay)
+	_, err := s.Children(t.Context(), "/", nil)
+	require.NoError(t, err)
+	for range 10 { // whatever was answered last was sent a round trip ago
+		require.GreaterOrEqual(t, s.Silence(), 2*oneWay)
+		_, err := s.Children(t.Context(), "/", nil)
+		require.NoError(t, err)
+	}
+	r.proxy.SetDelay(0)
 	r.proxy.HoldAnswers()
 	held := time.Now()
 	eventually(t, func() error {
