@@ -131,11 +131,15 @@ func (f *File) ValidateCoordination() error {
 	return errors.Join(faults...)
 }
 
-// validateZooKeeper accepts HOST:PORT,… with or without a /chroot behind.
+// validateZooKeeper accepts HOST:PORT,… with or without a /chroot behind; a port that is left out is ZooKeeper's own.
 func validateZooKeeper(key, text string) error {
 	hosts, _, _ := strings.Cut(text, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
-		name, port, err := net.SplitHostPort(strings.TrimSpace(host))
+		host = strings.TrimSpace(host)
+		if host != "" && !strings.Contains(host, ":") {
+			continue
+		}
+		name, port, err := net.SplitHostPort(host)
 		if err == nil {
 			_, err = strconv.ParseUint(port, 10, 16)
 		}

@@ -38,7 +38,7 @@ func TestEveryFaultNamesItsKey(t *testing.T) {
 		"route.start":                    func(f *File) { f.Route.Start = "soon" },
 		"worker.memory":                  func(f *File) { f.Worker.Memory = 1 << 20 },
 		"worker.in_flight":               func(f *File) { f.Worker.InFlight = "much" },
-		"coordination.zookeeper":         func(f *File) { f.Coordination.ZooKeeper = "zk1" },
+		"coordination.zookeeper":         func(f *File) { f.Coordination.ZooKeeper = "zk1:,zk2" },
 		"coordination.cluster":           func(f *File) { f.Coordination.Cluster = "a/b" },
 		"coordination.session_timeout":   func(f *File) { f.Coordination.SessionTimeout = 1 },
 		"offsets.store":                  func(f *File) { f.Offsets.Store = "memory" },
