@@ -36,6 +36,7 @@ type decision struct {
 	reason  string
 	parts   []Partition // to bring to the message's TO
 	broken  []Partition // the model has no such step: they go to ERROR
+	restate bool        // the sender believes a partition elsewhere than it is
 }
 
 // isStep knows the transitions of OnlineOffline, and those that every model has.
@@ -53,7 +54,7 @@ func isStep(from, to State) bool {
 }
 
 // decide says what to do with a message, by the rules of Helix's newer versions where they differ: a message that does not fit the partition's
-// state is deleted without a trace, and the controller sends another one if that is still right.
+// state is deleted, the state is written again in case it was lost, and the controller sends another one if that is still right.
 func (b beholder) decide(m *Message) decision {
 	switch {
 	case m.Type == msgNoOp:
@@ -83,7 +84,11 @@ func (b beholder) decideTransition(m *Message) decision {
 	seen := make(map[string]bool, len(m.Partitions))
 	for _, name := range m.Partitions {
 		p := Partition{m.Resource, name}
-		if state := b.state(p); seen[name] || b.busy(p) || state == m.To || state != m.From {
+		if seen[name] || b.busy(p) {
+			continue
+		}
+		if b.state(p) != m.From {
+			d.restate = true
 			continue
 		}
 		seen[name] = true
@@ -93,8 +98,8 @@ func (b beholder) decideTransition(m *Message) decision {
 			d.broken = append(d.broken, p)
 		}
 	}
-	if len(d.parts)+len(d.broken) > 0 {
-		d.verdict, d.reason = run, ""
+	if len(d.parts)+len(d.broken) > 0 { // which states them all again
+		d.verdict, d.reason, d.restate = run, "", false
 	}
 	return d
 }

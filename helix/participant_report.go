@@ -71,9 +71,9 @@ func (t *tenure) reportOps(finished []outcome) []Op {
 		changed := false
 		for _, o := range byResource[resource] {
 			if len(o.changes) > 0 {
-				changed = true
 				t.merge(resource, o)
 			}
+			changed = changed || o.restate || len(o.changes) > 0
 		}
 		if changed {
 			states, err := t.stateOps(resource)
@@ -114,6 +114,9 @@ func (t *tenure) merge(resource string, o outcome) {
 
 // stateOps brings a resource's znode to what its report says. One without partitions must not exist.
 func (t *tenure) stateOps(resource string) ([]Op, error) {
+	if t.reports[resource] == nil {
+		return nil, nil // to be stated again, but dropped since
+	}
 	r := t.report(resource)
 	if len(r.record.Map) == 0 {
 		delete(t.reports, resource)

@@ -3,7 +3,6 @@ package helix
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -246,25 +245,40 @@ func TestLostAnswersAndRemovedNodesDoNotStopReports(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.join("a_1")
-	for i := range 5 {
+	states := r.cfg.Cluster.sessionStates("a_1", m.p.Session().ID())
+	for i := range 6 {
 		partition := strconv.Itoa(i)
+		if i == 5 {
+			require.NoError(t, r.session().DeleteTree(t.Context(), states))
+		}
 		msg := m.send("topic", Offline, Online, partition)
 		switch i {
 		case 1, 2:
 			r.proxy.Cut()
-		case 3: // the controller collects what it thinks is done with
-			_ = r.session().Delete(t.Context(), r.cfg.Cluster.message("a_1", msg.ID), AnyVersion)
-		case 4:
-			require.NoError(t, r.session().DeleteTree(t.Context(), r.cfg.Cluster.sessionStates("a_1", m.p.Session().ID())))
+		case 3: // perhaps at work, perhaps never seen: an impatient controller collects it, and sends another one
+			err := r.session().Delete(t.Context(), r.cfg.Cluster.message("a_1", msg.ID), AnyVersion)
+			require.True(t, err == nil || errors.Is(err, ErrNotFound), err)
+			m.send("topic", Offline, Online, partition)
 		}
 		m.idle()
-		eventually(t, func() error {
-			if state := m.reported("topic")[partition]; state != Online && i != 3 {
-				return fmt.Errorf("%s is %q", partition, state)
-			}
-			return nil
-		})
+		require.Equal(t, Online, m.reported("topic")[partition], partition)
 	}
+	require.Equal(t, all(6, Online), m.reported("topic"))
+	require.Len(t, m.model.transitions(), 6)
+}
+
+func TestLostCurrentStateIsWrittenAgainWhenTheControllerGoesWrong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.join("a_1")
+	m.bring("topic", Offline, Online, "0", "1")
+	require.NoError(t, r.session().Delete(t.Context(), r.cfg.Cluster.currentState("a_1", m.p.Session().ID(), "topic"), AnyVersion))
+	require.Empty(t, m.reported("topic"))
+	m.bring("topic", Offline, Online, "0") // as a controller would, which believes it OFFLINE
+	require.Equal(t, all(2, Online), m.reported("topic"))
+	m.bring("topic", Online, Offline, "7") // of a partition that was never here
+	require.Equal(t, all(2, Online), m.reported("topic"))
+	require.Len(t, m.model.transitions(), 2)
 }
 
 func TestJoinedLivesWithTheSession(t *testing.T) {

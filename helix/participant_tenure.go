@@ -256,7 +256,7 @@ func (t *tenure) take(ctx context.Context, messages []*Message) error {
 			newer = newer || m.Created.After(t.began)
 			t.finishLocked(outcome{message: m})
 		case discard:
-			t.finishLocked(outcome{message: m})
+			t.finishLocked(outcome{message: m, restate: d.restate})
 		case leave, cancel:
 		}
 	}

@@ -39,6 +39,8 @@ type change struct {
 type outcome struct {
 	message *Message
 	changes []change
+	// restate has the resource's states written again: the sender does not know them.
+	restate bool
 }
 
 // beginLocked starts a goroutine for each partition of a message.
