@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -58,7 +59,8 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 			return fmt.Errorf("find where %s begins: %w", source, err)
 		}
 	}
-	for source := range sources {
+	firsts := make([]offsets.Beginning, 0, len(sources))
+	for _, source := range slices.SortedFunc(maps.Keys(sources), route.Partition.Compare) {
 		end, shared := targetEnd(source)
 		first := offsets.Checkpoint{
 			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset, ProducerID: r.ProducerID,
@@ -69,10 +71,13 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 				return fmt.Errorf("take a producer id: %w", err)
 			}
 		}
-		if err := c.deps.Store.Begin(ctx, nil, first); err != nil {
-			return fmt.Errorf("store first checkpoint of %s: %w", source, err)
-		}
-		known[source] = first
+		firsts = append(firsts, offsets.Beginning{Next: first})
+	}
+	if err := c.deps.Store.BeginAll(ctx, firsts); err != nil {
+		return fmt.Errorf("store first checkpoints of %s: %w", t.topic.Source, err)
+	}
+	for _, b := range firsts {
+		known[b.Next.Partition] = b.Next
 	}
 	return nil
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// cutStore is a store that is lost after its first Begin.
+// cutStore is a store that is lost after its first beginning.
 type cutStore struct {
 	offsets.Store
 
 	begun atomic.Int64
 }
 
-func (s *cutStore) Begin(ctx context.Context, old *offsets.Checkpoint, next offsets.Checkpoint) error {
+func (s *cutStore) BeginAll(ctx context.Context, all []offsets.Beginning) error {
 	if s.begun.Add(1) > 1 {
 		return errors.New("cut")
 	}
-	return s.Store.Begin(ctx, old, next)
+	return errors.Join(s.Store.BeginAll(ctx, all[:1]), errors.New("cut"))
 }
 
 // TestStartCutBetweenFirstCheckpointsStillStartsAtLatest: with `start: latest`, what a topic of the first discovery held stays away, also

@@ -66,6 +66,13 @@ func (s *moodyStore) Begin(ctx context.Context, old *offsets.Checkpoint, next of
 	return s.Store.Begin(ctx, old, next)
 }
 
+func (s *moodyStore) BeginAll(ctx context.Context, all []offsets.Beginning) error {
+	if err := s.reach(); err != nil {
+		return err
+	}
+	return s.Store.BeginAll(ctx, all)
+}
+
 func (*moodyStore) Close() error { return nil } // newMoodyStore closes it
 
 func (s *moodyStore) at(t *testing.T, p route.Partition) (c offsets.Checkpoint, ok bool) {

@@ -115,10 +115,21 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// handshakeShare is the part of the session's time-out that a server gets for its first answer: one that is just starting accepts
+// connections which it then forgets, and there must be time for another try.
+const handshakeShare = 3
+
+// leastHandshake is what the slowest server gets, however short its sessions are.
+const leastHandshake = 500 * time.Millisecond
+
 // SetReadDeadline shortens what the library waits for: it would stay with a server that says nothing for ten times its usual patience during
 // the hand-shake, and until two thirds of the time-out afterwards, which leaves no time to find another server before work is suspended.
 func (t *tap) SetReadDeadline(deadline time.Time) error {
-	if latest := time.Now().Add(t.link.patience()); deadline.After(latest) {
+	patience := t.link.patience()
+	if len(t.head) < grantEnd {
+		patience = min(patience, max(patience/handshakeShare, leastHandshake))
+	}
+	if latest := time.Now().Add(patience); deadline.After(latest) {
 		deadline = latest
 	}
 	return t.Conn.SetReadDeadline(deadline)

@@ -20,6 +20,9 @@ type Store interface {
 	// Begin stores a partition's first checkpoint (old is nil), a new epoch or a reset, if what is stored is still old ([Replace]);
 	// ErrConflict otherwise.
 	Begin(ctx context.Context, old *Checkpoint, next Checkpoint) error
+	// BeginAll is Begin for many, in few round trips. Those whose Old is not what is stored are named by a *ConflictError, and the others are
+	// stored all the same.
+	BeginAll(ctx context.Context, all []Beginning) error
 	// Route reads what is known of the whole route; NoRoute before the first SaveRoute.
 	Route(ctx context.Context) (Route, error)
 	// SaveRoute stores it with the next version if Version is still the stored one ([ReplaceRoute]); ErrConflict otherwise.
@@ -28,12 +31,6 @@ type Store interface {
 	SaveEvent(ctx context.Context, event []byte) error
 	// Close may be called again. What was saved before stays.
 	Close() error
-}
-
-// Beginner is a store that takes many beginnings in few round trips. Those whose Old is not what is stored are named by a *ConflictError,
-// and the others are stored all the same.
-type Beginner interface {
-	BeginAll(ctx context.Context, all []Beginning) error
 }
 
 // Beginning is what one [Store.Begin] is told.

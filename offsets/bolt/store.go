@@ -25,7 +25,6 @@ type Store struct {
 
 var (
 	_ offsets.Store       = (*Store)(nil)
-	_ offsets.Beginner    = (*Store)(nil)
 	_ offsets.Lister      = (*Store)(nil)
 	_ offsets.EventReader = (*Store)(nil)
 )

@@ -18,11 +18,7 @@ import (
 func testBeginAll(t *testing.T, open Open) {
 	t.Helper()
 	s := opened(t, open)
-	beginner, ok := s.(offsets.Beginner)
-	if !ok {
-		t.Skip("the store begins one at a time")
-	}
-	require.NoError(t, beginner.BeginAll(t.Context(), nil))
+	require.NoError(t, s.BeginAll(t.Context(), nil))
 	there, late := Checkpoint("a", 0, 10), Checkpoint("a", 1, 10)
 	require.NoError(t, s.Begin(t.Context(), nil, there))
 	require.NoError(t, s.Begin(t.Context(), nil, late))
@@ -34,7 +30,7 @@ func testBeginAll(t *testing.T, open Open) {
 	}
 	for range 2 { // the second time they are one's own writes whose answers were lost
 		var conflict *offsets.ConflictError
-		require.ErrorAs(t, beginner.BeginAll(t.Context(), all), &conflict)
+		require.ErrorAs(t, s.BeginAll(t.Context(), all), &conflict)
 		require.Len(t, conflict.Refused, 1)
 		require.Equal(t, rival, conflict.Refused[0].Checkpoint)
 		requireStored(t, s, late)
@@ -46,7 +42,7 @@ func testBeginAll(t *testing.T, open Open) {
 	}
 	bad := Checkpoint("d", 1, 10)
 	bad.Sequence = -1
-	err := beginner.BeginAll(t.Context(), []offsets.Beginning{{Next: Checkpoint("d", 0, 1)}, {Next: bad}})
+	err := s.BeginAll(t.Context(), []offsets.Beginning{{Next: Checkpoint("d", 0, 1)}, {Next: bad}})
 	require.ErrorContains(t, err, "sequence is -1")
 	require.NotErrorIs(t, err, offsets.ErrConflict)
 	require.Nil(t, load(t, s, route.Partition{Topic: "d"}))

@@ -76,7 +76,7 @@ func (s *session) dial(ctx context.Context, network, address string, timeout tim
 		_ = conn.Close() // unused
 		return nil, errClosed
 	}
-	s.link = bounded{conn, s.cfg.SessionTimeout}
+	s.link = &bounded{Conn: conn, most: s.cfg.SessionTimeout, first: max(s.cfg.SessionTimeout/6, leastFirst)}
 	return s.link, nil
 }
 
@@ -229,18 +229,34 @@ func (h *hosts) Connected() {
 	h.tried = 0
 }
 
-// bounded is a connection on which no read waits longer than a session lives. The library lets a server that accepts and is silent hold the
-// first answer back for ten times as long.
+// bounded is a connection on which no read waits longer than a session lives, and the first much less. The library lets a server that accepts
+// and is silent hold the first answer back for ten times as long, and a server that is just starting accepts connections which it then forgets.
+// Only the library's reading goroutine uses it.
 type bounded struct {
 	net.Conn
 
-	most time.Duration
+	most, first time.Duration
+	answered    bool
+}
+
+// leastFirst is what the slowest server gets for its first answer, however short its sessions are.
+const leastFirst = time.Second
+
+// Read notes the first answer.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Conn.Read(p)
+	b.answered = b.answered || n > 0
+	return n, err
 }
 
 // SetReadDeadline sets the deadline, or an earlier one.
-func (b bounded) SetReadDeadline(t time.Time) error {
-	if most := time.Now().Add(b.most); t.After(most) {
-		t = most
+func (b *bounded) SetReadDeadline(t time.Time) error {
+	most := b.most
+	if !b.answered {
+		most = min(most, b.first)
+	}
+	if latest := time.Now().Add(most); t.After(latest) {
+		t = latest
 	}
 	return b.Conn.SetReadDeadline(t)
 }
