@@ -188,6 +188,9 @@ func (p *puppet) queue() []*Message {
 	var all []*Message
 	for _, id := range ids {
 		record, _, err := p.session.GetRecord(p.r.t.Context(), p.r.cfg.Cluster.message(p.name, id), nil)
+		if errors.Is(err, ErrNotFound) {
+			continue // the controller has removed it
+		}
 		require.NoError(p.r.t, err)
 		all = append(all, parseMessage(id, record))
 	}

@@ -56,7 +56,7 @@ func (t *Term) Guard() Guard { return t.guard }
 // Session is the one that leads. It is not the caller's to close.
 func (t *Term) Session() *Session { return t.session }
 
-// Changed has a value when anything of the cluster may have changed since it was last received.
+// Changed has a value when anything of the cluster may have changed since it was last received. It is for one receiver.
 func (t *Term) Changed() <-chan struct{} { return t.changed }
 
 // LiveInstance is an instance that is alive or has a configuration, or both.
@@ -464,5 +464,7 @@ func distinct(points []point) []point {
 	return slices.Compact(points)
 }
 
-// isGone says that what was to be changed is not there, or what was to be made is.
-func isGone(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) }
+// spoils says that a transaction failed because of one of its operations, and not because of the guard: the others may be carried out.
+func spoils(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) || errors.Is(err, ErrNotEmpty) || errors.Is(err, ErrDenied)
+}

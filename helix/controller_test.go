@@ -378,26 +378,43 @@ func TestOneMoreTopicCostsAFewReads(t *testing.T) {
 	require.LessOrEqual(t, l.count(t, "causeway_helix_views_written_total")-views, 3.0)
 }
 
-// TestQueuesAreBounded is HC20 in small: no more than the cap waits at once, and everything gets through.
+// TestQueuesAreBounded is HC20 in small: no more than the cap waits at once, and everything gets through, whether many partitions wait or
+// many topics.
 func TestQueuesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a := r.puppet("a_1")
 	r.controller("ctrl1", func(c *ControllerConfig) { c.MaxOutstanding = 10 }).term(t)
-	owners := slices.Repeat([]string{"a_1"}, 35)
-	r.add("topic", owners...)
-	states := map[string]State{}
-	for len(states) < len(owners) {
-		queue := a.awaitQueue(min(10, len(owners)-len(states)))
+	const large, small = 15, 20
+	r.add("large", slices.Repeat([]string{"a_1"}, large)...)
+	for i := range small {
+		r.add(fmt.Sprint("small-", i), "a_1")
+	}
+	a.awaitQueue(10)
+	states := map[string]map[string]State{}
+	done := 0
+	eventually(t, func() error {
+		queue := a.queue()
+		require.LessOrEqual(t, len(queue), 10)
 		for _, m := range queue {
-			states[m.Partitions[0]] = Online
+			if states[m.Resource] == nil {
+				states[m.Resource] = map[string]State{}
+			}
+			states[m.Resource][m.Partitions[0]] = Online
+			a.report(m.Resource, states[m.Resource])
 		}
-		a.report("topic", states)
 		for _, m := range queue {
 			a.finish(m)
 		}
+		if done += len(queue); done < large+small {
+			return fmt.Errorf("%d transitions came", done)
+		}
+		return nil
+	})
+	r.awaitView("large", slices.Repeat([]string{"a_1"}, large)...)
+	for i := range small {
+		r.awaitView(fmt.Sprint("small-", i), "a_1")
 	}
-	r.awaitView("topic", owners...)
 }
 
 // TestStaleMessagesAreRemoved: a message that nobody will carry out keeps its partition from moving no longer than it may.
@@ -455,7 +472,7 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a := r.puppet("a_1")
-	first := r.controller("ctrl1", func(c *ControllerConfig) { c.Config = r.through() })
+	first := r.controller("ctrl1", func(c *ControllerConfig) { c.Config = r.through(); c.SessionTimeout = 6 * time.Second })
 	term := first.term(t)
 	second := r.controller("ctrl2")
 	r.proxy.Blackhole()

@@ -141,7 +141,7 @@ func (d *dispatcher) writeChunk(ctx context.Context, messages []*Message, ops []
 	if err == nil {
 		return messages, nil
 	}
-	if !isGone(err) {
+	if !spoils(err) {
 		return nil, err
 	}
 	if len(ops) == 1 { // an instance whose folder is gone has no use for a message
@@ -188,7 +188,7 @@ func (d *dispatcher) acknowledge(ctx context.Context) error {
 
 func (d *dispatcher) remove(ctx context.Context, path string) error {
 	err := d.t.admin.transact(ctx, DeleteOp(path, AnyVersion))
-	if err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrLost) {
+	if err == nil || spoils(err) || errors.Is(err, ErrLost) {
 		return nil
 	}
 	return err

@@ -159,9 +159,9 @@ func (f *follower) read(ctx context.Context, p point) (reading, error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return reading{point: p}, nil
-	case errors.Is(err, ErrMalformed), errors.Is(err, ErrEmpty):
+	case errors.Is(err, ErrMalformed), errors.Is(err, ErrEmpty), errors.Is(err, ErrDenied):
 		f.malformed()
-		f.log.Warn("znode is not a record and is skipped", "path", p.path, "err", err)
+		f.log.Warn("znode can't be read as a record and is skipped", "path", p.path, "err", err)
 		return r, nil
 	case err != nil:
 		return reading{}, err

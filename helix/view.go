@@ -92,7 +92,7 @@ func (w *viewWriter) op(change viewChange, there bool) Op {
 
 func (w *viewWriter) writeChunk(ctx context.Context, changes []viewChange, ops []Op) error {
 	err := w.t.admin.transact(ctx, ops...)
-	if isGone(err) { // somebody interfered with one of them
+	if spoils(err) { // somebody interfered with one of them
 		for _, change := range changes {
 			if err = w.writeOne(ctx, change); err != nil {
 				break
@@ -121,15 +121,17 @@ func (w *viewWriter) writeChunk(ctx context.Context, changes []viewChange, ops [
 
 // writeOne brings one view about, whatever is there.
 func (w *viewWriter) writeOne(ctx context.Context, change viewChange) error {
+	var last error
 	for _, there := range []bool{true, false, true} {
 		err := w.t.admin.transact(ctx, w.op(change, there))
 		if err == nil || change.record == nil && errors.Is(err, ErrNotFound) {
 			return nil
 		}
-		if !isGone(err) {
+		if !spoils(err) {
 			return err
 		}
+		last = err
 	}
-	w.t.log.Warn("external view is changed by somebody else", "resource", change.resource)
+	w.t.log.Warn("external view can't be written", "resource", change.resource, "err", last)
 	return nil
 }
