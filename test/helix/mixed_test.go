@@ -3,6 +3,7 @@ package helix_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestAllKindsInOneCluster(t *testing.T) {
 			for i, got := range [][]string{w.ran(name), ran(p, name), ran(q, name)} {
 				want := turn
 				if owners[n%len(owners)] == owners[i] { // it comes back to whom it was with at first
-					want = append(turn[:3:3], turn[0])
+					want = slices.Concat(turn, turn[:1])
 				}
 				require.Equal(l, want, got, "partition %d on %s", n, owners[i])
 			}
