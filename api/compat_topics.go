@@ -120,7 +120,8 @@ func (*Compat) postTopic(w http.ResponseWriter, call compatCall) {
 	case err == nil:
 		compatText(w, http.StatusOK, "Successfully add new topic: %s", describe(body.topic, body.partitions))
 	case errors.Is(err, ErrAbsent):
-		compatText(w, http.StatusBadRequest, "Failed to add new topic: %s, it's not existed in source kafka cluster!", body.topic)
+		const text = "Failed to add new topic: %s, it's not exsited in source kafka cluster!" //nolint:misspell // clients parse it as it is
+		compatText(w, http.StatusBadRequest, text, body.topic)
 	case errors.Is(err, ErrExists):
 		compatText(w, http.StatusNotFound, "Failed to add new topic: %s, it is already existed!", body.topic)
 	case errors.Is(err, ErrInvalid), errors.Is(err, ErrNoSource):

@@ -68,13 +68,11 @@ func (c *Controller) Leader(ctx context.Context) (Leader, error) {
 // lead is one term, from the election until ctx ends.
 func (c *Controller) lead(ctx context.Context, cluster Cluster) error {
 	t := newTerm(c, cluster)
-	c.metrics.leader.Set(1)
 	c.term.Store(t)
 	c.deps.Log.Info("elected", "id", c.deps.ID)
 	c.deps.Events.Emit(events.Event{Type: events.LeaderChanged, Severity: events.Info, Worker: c.deps.ID, Message: c.deps.ID + " leads the route's cluster"})
 	t.run(ctx)
 	c.term.Store(nil)
-	c.metrics.leader.Set(0)
 	c.metrics.forget()
 	c.deps.Log.Info("term is over", "id", c.deps.ID)
 	return nil

@@ -58,6 +58,8 @@ func (h *Helix) Close() {
 const (
 	setUpBase  = 200 * time.Millisecond
 	setUpLimit = 5 * time.Second
+	// setUpPatience is how long one attempt may take before it is told that there is no answer.
+	setUpPatience = 10 * time.Second
 )
 
 // Campaign implements Coordinator. It waits for ZooKeeper for as long as it takes, and makes the cluster if it is not there.
@@ -86,6 +88,8 @@ func (h *Helix) Campaign(ctx context.Context, lead func(ctx context.Context, c C
 
 // setUp makes what is missing of the cluster.
 func (h *Helix) setUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpPatience)
+	defer cancel()
 	s, err := h.look(ctx)
 	if err != nil {
 		return err

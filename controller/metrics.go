@@ -6,7 +6,6 @@ import (
 )
 
 type metrics struct {
-	leader           prometheus.Gauge
 	workers          prometheus.Gauge
 	moves            *prometheus.CounterVec
 	rebalanceSeconds prometheus.Histogram
@@ -20,9 +19,6 @@ func newMetrics(reg prometheus.Registerer, route string) *metrics {
 	with := promauto.With(reg)
 	labels := prometheus.Labels{"route": route}
 	return &metrics{
-		leader: with.NewGauge(prometheus.GaugeOpts{
-			Name: "causeway_controller_leader", Help: "1 while this controller leads the route's cluster.", ConstLabels: labels,
-		}),
 		workers: with.NewGauge(prometheus.GaugeOpts{
 			Name: "causeway_workers", Help: "Workers that are live, as the leader sees them.", ConstLabels: labels,
 		}),

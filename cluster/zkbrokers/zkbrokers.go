@@ -66,7 +66,8 @@ func Brokers(ctx context.Context, address string) ([]string, error) {
 		<-done
 		a.err = ctx.Err()
 	}
-	for range events { // ends when the library's goroutines have
+	for open := true; open; { // until the library's goroutines have ended
+		_, open = <-events
 	}
 	if a.err != nil {
 		return nil, fmt.Errorf("brokers in zookeeper %s: %w", address, a.err)
@@ -78,7 +79,9 @@ func Brokers(ctx context.Context, address string) ([]string, error) {
 const pause = 100 * time.Millisecond
 
 // lost says that ZooKeeper was not reached, which the library gives up at once.
-func lost(err error) bool { return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrConnectionClosed) }
+func lost(err error) bool {
+	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrConnectionClosed)
+}
 
 // read lists the brokers below a folder. One that goes meanwhile, or that can't be read, is left out.
 func read(conn *zk.Conn, folder string) ([]string, error) {

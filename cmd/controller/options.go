@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
 	"strconv"
@@ -116,17 +117,13 @@ func withExamples(v *classic.Values, file map[string]string) map[string]string {
 		}
 	}
 	if v.Given("example2") {
-		for key, value := range map[string]string{
+		maps.Copy(example, map[string]string{
 			"controller.enable.auto.whitelist": "true", "controller.enable.auto.topic.expansion": "true",
 			"controller.srckafka.zkStr": "localhost:2181/cluster1", "controller.destkafka.zkStr": "localhost:2181/cluster2",
 			"controller.init.wait.time.in.seconds": "10", "controller.refresh.time.in.seconds": "20",
-		} {
-			example[key] = value
-		}
+		})
 	}
-	for key, value := range file {
-		example[key] = value
-	}
+	maps.Copy(example, file)
 	return example
 }
 
@@ -173,7 +170,8 @@ func fromValues(v *classic.Values) (settings, error) {
 	if err := errors.Join(faults...); err != nil {
 		return settings{}, err
 	}
-	return s, s.validate()
+	err := s.validate()
+	return s, err
 }
 
 // optionTimes reads when what is done.

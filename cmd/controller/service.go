@@ -73,7 +73,8 @@ func (v *service) assemble(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	log := events.NewLog(s.route, s.coordination.Name, keptEvents, v.log.Named("events"), registry)
-	v.helix = controller.NewHelix(s.coordination, v.address(), v.log.Named("helix"), registry)
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"route": s.route.String()}, registry)
+	v.helix = controller.NewHelix(s.coordination, v.address(), v.log.Named("helix"), labelled)
 	client := &http.Client{Timeout: workerTimeout}
 	workers := &crew{directory: v.helix, client: client}
 	deps := controller.Deps{

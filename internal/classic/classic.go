@@ -40,11 +40,13 @@ func Parse(args []string, options []Option, flags ...string) (*Values, error) {
 	for _, o := range options {
 		v.options[o.Name] = o
 	}
-	for i := 0; i < len(args); i++ {
-		if !isOption(args[i]) {
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		if !isOption(word) {
 			continue
 		}
-		name, value, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		if slices.Contains(flags, name) {
 			v.line[name] = "true"
 			continue
@@ -53,11 +55,10 @@ func Parse(args []string, options []Option, flags ...string) (*Values, error) {
 			return nil, &UnknownError{Name: name}
 		}
 		if !joined {
-			if i+1 >= len(args) || isOption(args[i+1]) {
+			if len(args) == 0 || isOption(args[0]) {
 				return nil, &MissingValueError{Name: name}
 			}
-			i++
-			value = args[i]
+			value, args = args[0], args[1:]
 		}
 		v.line[name] = value
 	}
