@@ -35,11 +35,15 @@ func TestWorkersComeAndGo(t *testing.T) {
 	// terminated: its partitions pause for a moment only
 	began := time.Now()
 	two.stop(t)
+	stopped := time.Since(began)
 	l.awaitGone(t, "two")
+	gone := time.Since(began)
 	l.assign(t, topic, partitions, "one")
+	l.awaitStates(t, topic, partitions, "one", helix.Online)
+	online := time.Since(began)
 	one.caughtUp(t, topic)
 	paused := time.Since(began)
-	t.Logf("a terminated worker's partitions were caught up by another one after %v", paused)
+	t.Logf("a terminated worker: ended after %v, gone %v, its partitions online elsewhere %v, caught up %v", stopped, gone, online, paused)
 	require.Less(t, paused, 15*time.Second) // 3 s on a machine of its own
 
 	// killed: its node stays for the session's time
