@@ -466,6 +466,56 @@ func TestFailover(t *testing.T) {
 	require.Equal(t, "ctrl2", second.Leader())
 }
 
+// TestFailoverInTheMiddle is HP28 from our side: the leader leaves while hundreds of transitions are underway; the next one carries on, and no
+// partition is told anything twice.
+func TestFailoverInTheMiddle(t *testing.T) {
+	t.Parallel()
+	r, s := newRig(t), newStage()
+	gate := make(chan struct{}, 1000)
+	r.enter(s, "a_1", func(ctx context.Context, _ Transition) error {
+		select {
+		case <-gate:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	first := r.controller("ctrl1", func(c *ControllerConfig) { c.MaxOutstanding = 100 })
+	first.term(t)
+	second := r.controller("ctrl2")
+	const n = 400
+	owners := slices.Repeat([]string{"a_1"}, n)
+	r.add("topic", owners...)
+	for range n / 4 {
+		gate <- struct{}{}
+	}
+	eventually(t, func() error {
+		if done := len(s.log()); done < n/4 {
+			return fmt.Errorf("%d done", done)
+		}
+		return nil
+	})
+	first.stop()
+	second.term(t)
+	close(gate)
+	r.awaitView("topic", owners...)
+	require.Len(t, s.log(), n)
+	require.Empty(t, s.twice)
+}
+
+// TestControllerWaitsForItsCluster: it may be started before the cluster is set up.
+func TestControllerWaitsForItsCluster(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	require.NoError(t, r.session().DeleteTree(t.Context(), r.cfg.Cluster.Root()))
+	l := r.controller("ctrl1")
+	r.cfg.Cluster += "-unrelated" // something to be busy with meanwhile
+	require.NoError(t, NewAdmin(r.session(), r.cfg.Cluster).CreateCluster(t.Context(), nil))
+	require.Empty(t, l.terms)
+	require.NoError(t, r.admin.CreateCluster(t.Context(), nil))
+	l.term(t)
+}
+
 // TestDeposedLeaderWritesNothing is HC21: a leader that is cut off stops by itself before its session ends, another one leads, and when the
 // first can speak again it is a standby.
 func TestDeposedLeaderWritesNothing(t *testing.T) {

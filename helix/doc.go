@@ -7,9 +7,12 @@
 //   - a write belongs to one session. A [Session] never turns into another one: when ZooKeeper has forgotten it, everything that it still
 //     holds fails with [ErrExpired];
 //   - a participant never takes the name of a live one, runs the transitions of one partition one after the other, and reports a state only
-//     when the handler has reached it.
+//     when the handler has reached it;
+//   - a controller writes nothing once another one has been elected, looks again only at what has changed, and brings a partition ONLINE at
+//     its new owner only when the old one is OFFLINE and the message that made it so is gone.
 //
-// Goroutines: those of a Session end in Close, which waits for them; those of a Participant end before Run returns.
+// Goroutines: those of a Session end in Close, which waits for them; those of a Participant, a Controller or a
+// Spectator end before its Run returns.
 //
 // No type of the ZooKeeper library leaves the package. It must not import anything of this module but internal packages and route.
 package helix
