@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,7 +44,7 @@ func newTerm(c *Controller, s *Session, guard Guard) *Term {
 }
 
 // Epoch grows with each election. It is the version of the znode that guards the writes.
-func (t *Term) Epoch() string { return strconv.FormatInt(int64(t.guard.Version), 10) }
+func (t *Term) Epoch() int32 { return t.guard.Version }
 
 // Admin changes the cluster as this term's leader: its writes fail with ErrDeposed once another one is elected.
 func (t *Term) Admin() *Admin { return t.admin }
