@@ -29,7 +29,7 @@ type Transition struct {
 // Handler carries out what a participant is told.
 type Handler interface {
 	// Transition brings a partition from one state to the next, and returns when it is there. An error puts it into the state ERROR,
-	// which is left when an administrator resets or drops it. Calls for one partition never overlap; many partitions' do. When the
+	// which is left by ERROR→OFFLINE or ERROR→DROPPED. Calls for one partition never overlap; many partitions' do. When the
 	// context ends, the session is over or the participant stops, and what the call returns is forgotten.
 	Transition(ctx context.Context, t Transition) error
 	// Reset brings partitions to OFFLINE that may be anything else: the session is over, the participant stops, or a partition was told to
@@ -57,11 +57,16 @@ type ParticipantConfig struct {
 	// TakeoverGrace is added to the session timeout while a live node of the same name, perhaps of this process's former self, is
 	// waited for to go.
 	TakeoverGrace time.Duration
+	// ErrorRetry is how long a partition stays in ERROR until the participant itself brings it to OFFLINE, from where the controller takes it;
+	// 0 leaves that to administrators, as Java participants do.
+	ErrorRetry time.Duration
 }
 
 // DefaultParticipantConfig lacks the address, the cluster and the instance.
 func DefaultParticipantConfig() ParticipantConfig {
-	return ParticipantConfig{Config: DefaultConfig(), Concurrency: 1000, CommitDelay: 10 * time.Millisecond, TakeoverGrace: 5 * time.Second}
+	return ParticipantConfig{
+		Config: DefaultConfig(), Concurrency: 1000, CommitDelay: 10 * time.Millisecond, TakeoverGrace: 5 * time.Second, ErrorRetry: 30 * time.Second,
+	}
 }
 
 // Validate reports all faults at once.
@@ -75,6 +80,9 @@ func (c ParticipantConfig) Validate() error {
 	}
 	if c.TakeoverGrace < 0 {
 		faults = append(faults, fmt.Errorf("takeover_grace: %s: must not be negative", c.TakeoverGrace))
+	}
+	if c.ErrorRetry != 0 && c.ErrorRetry < time.Millisecond {
+		faults = append(faults, fmt.Errorf("error_retry: %s: must be at least 1ms, or 0s for never", c.ErrorRetry))
 	}
 	return errors.Join(faults...)
 }

@@ -84,7 +84,9 @@ func (t *tenure) reportOps(finished []outcome) []Op {
 			ops = append(ops, states...)
 		}
 		for _, o := range byResource[resource] {
-			ops = append(ops, DeleteOp(t.cluster.message(t.instance, o.message.ID), AnyVersion))
+			if o.message.ID != "" { // else nobody sent it
+				ops = append(ops, DeleteOp(t.cluster.message(t.instance, o.message.ID), AnyVersion))
+			}
 		}
 	}
 	return ops

@@ -131,6 +131,34 @@ func TestFailedTransitionIsErrorUntilResetOrDropped(t *testing.T) {
 	require.Equal(t, map[string]State{"1": Online, "2": Online}, m.reported("topic"))
 }
 
+func TestErrorIsLeftWithoutAHuman(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.prepare("a_1", func(c *ParticipantConfig, _ *ParticipantDeps) { c.ErrorRetry = 50 * time.Millisecond })
+	resets := 0
+	m.model.hook = func(_ context.Context, tr Transition) error {
+		if tr.From != Error {
+			return errors.New("broken")
+		}
+		if resets++; resets == 1 {
+			return errors.New("not even that")
+		}
+		return nil
+	}
+	m.run()
+	m.awaitMember("")
+	m.bring("topic", Offline, Online, "0")
+	eventually(t, func() error {
+		if state := m.reported("topic")["0"]; state != Offline {
+			return fmt.Errorf("in %s", state)
+		}
+		return nil
+	})
+	require.Equal(t, []Transition{
+		{Partition{"topic", "0"}, Offline, Online}, {Partition{"topic", "0"}, Error, Offline}, {Partition{"topic", "0"}, Error, Offline},
+	}, m.model.transitions())
+}
+
 func TestMessagesThatDoNotFitAreDeletedWithoutATrace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

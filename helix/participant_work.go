@@ -117,6 +117,9 @@ func (t *tenure) end(j *job, c *change) {
 		if t.states[j.Partition] = c.reached; c.reached == Dropped {
 			delete(t.states, j.Partition)
 		}
+		if delete(t.failed, j.Partition); c.reached == Error {
+			t.failed[j.Partition] = c.ended
+		}
 	}
 	if j.unit.open--; j.unit.open == 0 {
 		t.finishLocked(outcome{message: j.unit.message, changes: j.unit.changes})
@@ -127,4 +130,16 @@ func (t *tenure) end(j *job, c *change) {
 func (t *tenure) finishLocked(o outcome) {
 	t.finished = append(t.finished, o)
 	ring(t.ready)
+}
+
+// retry begins to bring those to OFFLINE that have been in ERROR for long enough. No message asked for it, so none is deleted.
+func (t *tenure) retry(ctx context.Context, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p, since := range t.failed {
+		if t.jobs[p] == nil && now.Sub(since) >= t.p.cfg.ErrorRetry {
+			t.log.Info("partition leaves the state ERROR", "resource", p.Resource, "partition", p.Name)
+			t.beginLocked(ctx, &Message{Resource: p.Resource, Partitions: []string{p.Name}, From: Error, To: Offline}, decision{parts: []Partition{p}})
+		}
+	}
 }

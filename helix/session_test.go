@@ -3,6 +3,8 @@ package helix
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +206,21 @@ func TestContextEndsWaiting(t *testing.T) {
 
 func TestSessionIDIsUnsigned(t *testing.T) {
 	t.Parallel()
+	// A server whose id is 128 or more gives session ids with the highest bit set.
+	client, server := net.Pipe()
+	l := &link{timeout: time.Second}
+	granted := &tap{Conn: client, link: l}
+	go func() {
+		for _, part := range [][]byte{{0, 0, 0, 37, 0, 0}, {0, 0, 0, 0, 0x17, 0x70}, {0xf0, 0, 1, 0x87, 0xa8, 0x10, 0, 5, 0, 0}} {
+			_, _ = server.Write(part)
+		}
+		_ = server.Close()
+	}()
+	_, err := io.ReadAll(granted)
+	require.NoError(t, err)
+	id, timeout, _ := l.granted()
+	require.Equal(t, "f0000187a8100005", sessionID(id))
+	require.Equal(t, 6*time.Second, timeout)
 	require.Equal(t, "10000187a810005", sessionID(0x10000187a810005))
 	require.Equal(t, "f00000187a810005", sessionID(-0x0fffffe7857efffb))
 }
