@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/helix"
+	"github.com/causeway-mirror/causeway/internal/kafkad"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+// limit is how long anything may take that a test waits for.
+const limit = 30 * time.Second
+
+// process is the program in this process.
+type process struct {
+	base string
+	stop func() int // gives the exit code
+	log  *lockedBuffer
+}
+
+// lockedBuffer may be read while the program writes.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func launch(t *testing.T, zookeeper, cluster, id string, more ...string) *process {
+	t.Helper()
+	ports, err := kafkad.FreePorts(1)
+	require.NoError(t, err)
+	p := &process{base: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), log: &lockedBuffer{}}
+	args := append([]string{
+		"-helixClusterName", cluster, "-zookeeper", zookeeper, "-port", strconv.Itoa(ports[0]), "-instanceId", id, "-hostname", "127.0.0.1",
+		"-localBackupFilePath", t.TempDir(), "-autoRebalanceDelayInSeconds", "0",
+	}, more...)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, args, io.Discard, p.log) }() // owned by the test: stop waits for it
+	p.stop = sync.OnceValue(func() int {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Log(id + ":\n" + p.log.String())
+		}
+	})
+	return p
+}
+
+// ask gives status and body of a call; 0 while nobody answers.
+func (p *process) ask(method, path, body string) (status int, text string) {
+	req, err := http.NewRequest(method, p.base+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(all)
+}
+
+// eventually asks until the answer is as wanted.
+func (p *process) eventually(t *testing.T, method, path string, status int, contains string) {
+	t.Helper()
+	var is int
+	var text string
+	ok := func() bool {
+		is, text = p.ask(method, path, "")
+		return is == status && strings.Contains(text, contains)
+	}
+	for deadline := time.Now().Add(limit); !ok(); {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "never came about", "%s %s: %d %s, want %d %s", method, path, is, text, status, contains)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// place gives a chroot of the test's own.
+func place(t *testing.T) string {
+	t.Helper()
+	return kafkatest.SharedZooKeeper(t).Addr() + "/" + strings.ToLower(t.Name())
+}
+
+// idle is a worker that does at once what it is told.
+type idle struct{}
+
+func (idle) Transition(context.Context, helix.Transition) error { return nil }
+func (idle) Reset(context.Context, []helix.Partition)           {}
+func (idle) Suspend()                                           {}
+func (idle) Resume()                                            {}
+
+// join lets a worker take part; leave ends that.
+func join(t *testing.T, zookeeper, cluster, name string) (leave func()) {
+	t.Helper()
+	cfg := helix.DefaultParticipantConfig()
+	cfg.ZooKeeper, cfg.Cluster, cfg.Instance = zookeeper, helix.Cluster(cluster), name
+	p := helix.NewParticipant(cfg, helix.ParticipantDeps{Handler: idle{}, Log: hclog.NewNullLogger(), Registerer: prometheus.NewRegistry()})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }() // owned by the test: leave waits for it
+	leave = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	t.Cleanup(leave)
+	return leave
+}
+
+func TestAStandbyPassesCallsOnAndTakesOver(t *testing.T) {
+	zookeeper := place(t)
+	first := launch(t, zookeeper, "mirrors", "c1")
+	first.eventually(t, http.MethodGet, "/topics", http.StatusOK, "No topic is added")
+	second := launch(t, zookeeper, "mirrors", "c2")
+	second.eventually(t, http.MethodGet, "/topics", http.StatusOK, "No topic is added")
+	second.eventually(t, http.MethodGet, "/readyz", http.StatusOK, "")
+
+	leave := join(t, zookeeper, "mirrors", "w_1")
+	second.eventually(t, http.MethodGet, "/instances", http.StatusOK, `"allInstances":["w_1"]`)
+	status, text := second.ask(http.MethodPost, "/topics", `{"topic":"orders","numPartitions":4}`)
+	require.Equal(t, http.StatusOK, status, text)
+	status, text = second.ask(http.MethodPost, "/topics", `{"topic":"orders","numPartitions":4}`)
+	require.Equal(t, http.StatusNotFound, status, text)
+	for _, p := range []*process{first, second} {
+		p.eventually(t, http.MethodGet, "/topics/orders", http.StatusOK, `"serverToNumPartitionsMapping":{"w_1":4}`)
+	}
+
+	require.Equal(t, exitOK, first.stop())
+	second.eventually(t, http.MethodGet, "/topics/orders", http.StatusOK, `"serverToNumPartitionsMapping":{"w_1":4}`)
+	status, text = second.ask(http.MethodPost, "/topics", `{"topic":"payments","numPartitions":2}`)
+	require.Equal(t, http.StatusOK, status, text)
+	join(t, zookeeper, "mirrors", "w_2")
+	second.eventually(t, http.MethodGet, "/instances", http.StatusOK, `"TOTALWORKLOAD.3:3000"],"w_2":`)
+	leave()
+	second.eventually(t, http.MethodGet, "/instances", http.StatusOK, `TOTALWORKLOAD.6:6000`)
+	second.eventually(t, http.MethodGet, "/validation", http.StatusOK, `"numOnlineTopicPartitions":6`)
+	status, text = second.ask(http.MethodDelete, "/topics/orders", "")
+	require.Equal(t, http.StatusOK, status, text)
+	second.eventually(t, http.MethodGet, "/validation", http.StatusOK, `"ExternalView":{"w_2":2}`)
+	require.Equal(t, exitOK, second.stop())
+}
+
+func TestWithoutALeaderThatCanBeReachedCallsAreAnswered503(t *testing.T) {
+	zookeeper := place(t)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cfg := helix.DefaultConfig()
+	cfg.ZooKeeper, cfg.Cluster = zookeeper, "mirrors"
+	s, err := helix.Open(ctx, cfg, hclog.NewNullLogger())
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, helix.NewAdmin(s, cfg.Cluster).CreateCluster(ctx, nil))
+	foreign := helix.NewRecord("java") // leads, but has no API that anybody was told of
+	foreign.Simple["SESSION_ID"] = s.ID()
+	text, err := foreign.Encode()
+	require.NoError(t, err)
+	require.NoError(t, s.CreateEphemeral(ctx, cfg.Cluster.Root()+"/CONTROLLER/LEADER", text))
+
+	p := launch(t, zookeeper, "mirrors", "c1")
+	p.eventually(t, http.MethodGet, "/readyz", http.StatusOK, "")
+	status, body := p.ask(http.MethodPost, "/topics", `{"topic":"orders","numPartitions":4}`)
+	require.Equal(t, http.StatusServiceUnavailable, status, body)
+	p.eventually(t, http.MethodGet, "/nosuch", http.StatusNotFound, `"code":404`)
+	require.NoError(t, s.Delete(ctx, cfg.Cluster.Root()+"/CONTROLLER/LEADER", helix.AnyVersion))
+	p.eventually(t, http.MethodGet, "/topics", http.StatusOK, "No topic is added")
+}
+
+func TestZooKeeperThatIsDownIsWaitedFor(t *testing.T) {
+	z := kafkatest.StartZooKeeper(t)
+	require.NoError(t, z.Kill())
+	p := launch(t, z.Addr(), "mirrors", "c1")
+	p.eventually(t, http.MethodGet, "/readyz", http.StatusServiceUnavailable, "ZooKeeper does not answer")
+	p.eventually(t, http.MethodGet, "/healthz", http.StatusOK, "")
+	p.eventually(t, http.MethodGet, "/topics", http.StatusServiceUnavailable, "")
+	require.NoError(t, z.Start(t.Context()))
+	p.eventually(t, http.MethodGet, "/topics", http.StatusOK, "No topic is added")
+	p.eventually(t, http.MethodGet, "/readyz", http.StatusOK, "")
+}
