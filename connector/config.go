@@ -38,6 +38,8 @@ type Config struct {
 	CreateTopics bool // on the target
 	// Merge lets small batches of partitions with replicas be merged while they stay behind.
 	Merge bool
+	// Limits are what all partitions of this worker together may take from the source.
+	Limits mirror.Limits
 }
 
 // DefaultConfig is what is right without a reason to change it.
@@ -91,6 +93,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := ParseStart(c.Start); err != nil {
 		bad("start", c.Start, err.Error())
+	}
+	if c.Limits.RecordsPerSecond < 0 || c.Limits.BytesPerSecond < 0 {
+		bad("limits", c.Limits, "must not be negative; 0 = none")
 	}
 	return errors.Join(faults...)
 }

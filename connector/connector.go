@@ -104,6 +104,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 		Saver: deps.Store, Events: deps.Events, Pool: c.pool, Log: deps.Log.Named("mirror"), Registerer: deps.Registerer, Route: label,
 		Worker: deps.Worker,
 	})
+	c.mirror.SetLimits(cfg.Limits)
 	c.producer = producer.New(cfg.producer(), producer.Deps{Client: target, Log: deps.Log.Named("producer"), Registerer: deps.Registerer, Route: label})
 	fc := fetcher.DefaultConfig()
 	fc.Fetchers, fc.ReadCommitted, fc.Rack = cfg.Fetchers, cfg.Isolation == ReadCommitted, deps.Source.ClientRack

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -68,3 +69,6 @@ func (c *Connector) hold(on bool) {
 		}
 	}
 }
+
+// SetLimits bounds what all partitions together take from the source, from now on.
+func (c *Connector) SetLimits(l mirror.Limits) { c.mirror.SetLimits(l) }

@@ -52,6 +52,12 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 		return 0
 	}
 	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
+	switch open, limited := l.stream.paces.open(now); {
+	case !open:
+		return 0
+	case limited: // the more comes at once, the longer the debt
+		limit = leastLimit
+	}
 	if l.meter.merging {
 		limit = max(limit, mergeAhead*int64(l.plan.Merge))
 	}
@@ -84,7 +90,7 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 	}
 	in := &l.in
 	in.extent = x
-	bytes := int64(0)
+	bytes, records := int64(0), int64(0)
 	for _, b := range batches {
 		if b.NextOffset() <= in.position {
 			continue // forwarded already: an answer may begin before the position
@@ -93,7 +99,9 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 		in.entries = append(in.entries, entry{batch: b, slab: s, first: b.BaseOffset(), next: b.NextOffset(), epoch: b.LeaderEpoch(), fetched: now})
 		in.position = b.NextOffset()
 		bytes += int64(len(b))
+		records += int64(b.Records())
 	}
+	l.stream.paces.took(records, bytes)
 	if next > in.position {
 		in.entries = append(in.entries, entry{first: in.position, next: next, fetched: now})
 		in.position = next

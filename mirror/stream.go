@@ -53,10 +53,10 @@ func New(cfg Config, deps Deps) *Mirror {
 		deps.Jitter = rand.N[time.Duration]
 	}
 	m := &Mirror{}
-	backlogs := &atomic.Int32{}
+	backlogs, limits := &atomic.Int32{}, &paces{}
 	m.metrics = newMetrics(deps.Registerer, deps.Route, m.Lanes)
 	for range cfg.Streams {
-		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, lanes: map[route.Partition]*Lane{}}
+		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, paces: limits, lanes: map[route.Partition]*Lane{}}
 		s.hand.budget = deps.Pool.Budget()
 		m.streams = append(m.streams, s)
 	}
@@ -147,6 +147,7 @@ type Stream struct {
 	wake    chan struct{}
 	// backlogs is how many lanes of the whole route have more to send than they get away.
 	backlogs *atomic.Int32
+	paces    *paces      // of the whole worker
 	urgent   atomic.Bool // a lane waits for its checkpoint to be stored
 
 	mu      sync.Mutex // guards lanes and pending; a leaf: nothing is called while it is held
@@ -217,6 +218,9 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 		now := s.now()
 		if s.cfg.AckWindow > 1 {
 			s.each((*Lane).closeWindow)
+		}
+		if s.paces.limited() {
+			s.each((*Lane).paced)
 		}
 		if now.After(retry) {
 			retry = now.Add(s.cfg.RetryInterval)

@@ -71,7 +71,8 @@ fetch.message.max.bytes=1048576
 	require.Equal(t, "earliest", s.Route.Start)
 	require.Equal(t, []int{5, 3}, []int{s.Worker.Fetchers, s.Worker.Streams})
 	require.Equal(t, 5*time.Second, s.Worker.CommitInterval.Duration())
-	require.InDelta(t, 1000, s.rate, 0)
+	require.InDelta(t, 1000, s.Route.Limits.RecordsPerSecond, 0)
+	require.True(t, s.rateable)
 	require.Equal(t, ":8090", s.Server.Listen)
 	require.False(t, s.mute)
 	require.Equal(t, graphite{address: "g1:2003", prefix: "stats.eu.counter.ureplicator-worker.h1", seconds: 60}, s.graphite)
@@ -94,7 +95,8 @@ func TestOldDefaultsHold(t *testing.T) {
 	require.Equal(t, []int{3, 2}, []int{s.Worker.Fetchers, s.Worker.Streams})
 	require.Equal(t, time.Minute, s.Worker.CommitInterval.Duration())
 	require.True(t, s.mute, "without worker_port there is no REST")
-	require.Zero(t, s.rate)
+	require.Zero(t, s.Route.Limits)
+	require.False(t, s.rateable)
 	require.Empty(t, s.graphite.address)
 }
 

@@ -116,7 +116,8 @@ func (s *settings) readConsumer(v *classic.Values) error {
 		faults = append(faults, fmt.Errorf("%s: commit.zookeeper.connect or zookeeper.connect is required: positions are kept there", f.path))
 	}
 	s.Worker.Fetchers = max(1, f.Int("num.consumer.fetchers"))
-	s.rate = max(0, f.Float("consumer.num.of.messages.rate"))
+	s.Route.Limits.RecordsPerSecond = max(0, f.Float("consumer.num.of.messages.rate"))
+	s.rateable = s.Route.Limits.RecordsPerSecond > 0 // as it always was: without a limiter there is nothing to set
 	switch s.Route.Start = f.String("auto.offset.reset"); s.Route.Start {
 	case connector.StartEarliest, connector.StartLatest:
 	default:

@@ -25,6 +25,7 @@ import (
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/backoff"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/offsets/zk"
@@ -145,7 +146,21 @@ func (v *service) assemble(h *handler.Handler) error {
 	return err
 }
 
-func (*service) fallback() http.Handler { return nil }
+// fallback is uReplicator's own REST of a worker.
+func (v *service) fallback() http.Handler {
+	limits := v.settings.Route.Limits
+	return api.NewRateLimiter(func(recordsPerSecond float64) error {
+		if !v.settings.rateable {
+			return errNoLimiter
+		}
+		v.engine.SetLimits(mirror.Limits{RecordsPerSecond: recordsPerSecond, BytesPerSecond: float64(limits.BytesPerSecond)})
+		v.log.Info("rate set", "records_per_second", recordsPerSecond)
+		return nil
+	})
+}
+
+// errNoLimiter is what uReplicator's worker refuses, too.
+var errNoLimiter = errors.New("no rate limiter: consumer.num.of.messages.rate is not set")
 
 // address is where others reach the API: the host that the settings name, or the one that is listened on, or this machine's name. Without HTTP
 // it is empty.

@@ -15,8 +15,7 @@ type settings struct {
 	id       string
 	mute     bool   // no HTTP is served
 	hostname string // under which others reach this process; empty: the machine's
-	// rate is the records a second that the worker takes at most; 0 = as many as it can, and no rate can be set later.
-	rate     float64
+	rateable bool   // PUT /ratelimiter may change route.limits.records_per_second
 	graphite graphite
 	warnings []string
 }
@@ -58,7 +57,7 @@ func fromNative(path string) (settings, error) {
 	}
 	err := errors.Join(s.ValidateRoute(), s.ValidateWorker(), s.ValidateCoordination(),
 		s.ValidateOffsets(native.StoreZooKeeper, native.StoreFile), s.ValidateServer(), s.ValidateLog())
-	s.id = s.WorkerID("worker")
+	s.id, s.rateable = s.WorkerID("worker"), true
 	return s, native.Prefixed(err, path+": ")
 }
 

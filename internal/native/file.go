@@ -36,6 +36,13 @@ type Route struct {
 	Delivery  string            `yaml:"delivery"`
 	On        map[string]string `yaml:"on"`
 	Loops     string            `yaml:"loops"`
+	Limits    Limits            `yaml:"limits"`
+}
+
+// Limits are what each worker takes from the source at most; 0 = no limit.
+type Limits struct {
+	RecordsPerSecond float64    `yaml:"records_per_second"`
+	BytesPerSecond   conf.Bytes `yaml:"bytes_per_second"`
 }
 
 // Topics is which topics, under which names.

@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -54,7 +55,15 @@ func (f *File) ValidateModes() error {
 		OneOf("route.delivery (--delivery)", f.Route.Delivery, "exactly-once", "at-least-once"),
 		OneOf("route.loops", f.Route.Loops, "refuse"),
 		validateStart(f.Route.Start),
+		validateRate("route.limits.records_per_second", f.Route.Limits.RecordsPerSecond),
 	)
+}
+
+func validateRate(key string, perSecond float64) error {
+	if perSecond >= 0 && !math.IsInf(perSecond, 0) { // NaN is neither
+		return nil
+	}
+	return Fault(key, strconv.FormatFloat(perSecond, 'g', -1, 64), "must be 0, which is none, or more")
 }
 
 // validatePolicies accepts the defaults only: the other answers are not there yet, and a policy that does nothing would be a lie.

@@ -13,6 +13,7 @@ import (
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 )
 
@@ -65,6 +66,7 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.InFlightBytes, cfg.AckWindow = inFlight, f.Worker.AckWindow
 	cfg.CommitInterval, cfg.ShutdownTimeout = f.Worker.CommitInterval.Duration(), f.Worker.ShutdownTimeout.Duration()
 	cfg.Isolation, cfg.Delivery, cfg.CreateTopics = f.Route.Isolation, f.Route.Delivery, f.Route.Topics.Create
+	cfg.Limits = mirror.Limits{RecordsPerSecond: f.Route.Limits.RecordsPerSecond, BytesPerSecond: float64(f.Route.Limits.BytesPerSecond)}
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {
 		cfg.Start = now.Add(-back).UTC().Format(time.RFC3339)
