@@ -275,7 +275,7 @@ func TestOurControllerPausesAndCleansUp(t *testing.T) {
 // HC15: batches, but not of DROPPED, which Java's participants mishandle.
 func TestOurControllerSendsBatches(t *testing.T) {
 	beside(t, func(l *lab) {
-		const partitions = 200
+		partitions := size(200, 1000)
 		l.weLead()
 		p := l.java.Participant(l.T, l.cluster, a)
 		p.Hold("0", "OFFLINE", "ONLINE")
@@ -299,17 +299,27 @@ func TestOurControllerSendsBatches(t *testing.T) {
 	})
 }
 
-// HC16, HC23, HC24, and what a Java administrator may leave about.
+// HC16, HC17, HC23, HC24, and what a Java administrator may leave about.
 func TestOurControllerTakesWhatItFinds(t *testing.T) {
 	beside(t, func(l *lab) {
 		l.weLead()
 		l.java.Participant(l.T, l.cluster, a)
 		l.java.Participant(l.T, l.cluster, b)
 		l.tree.remove("CONFIGS", "PARTICIPANT", a)
-		l.tree.putBytes([]byte(`{"id":"broken","simpleFields":{"REBALANCE_MODE`), "IDEALSTATES", "broken")
+		for _, broken := range [][]string{
+			{"IDEALSTATES", "broken"},
+			{"LIVEINSTANCES", "broken"},
+			{"INSTANCES", a, "MESSAGES", "broken"},
+		} {
+			l.tree.putBytes([]byte(`{"id":"broken","simpleFields":{"REBALANCE_MODE`), broken...)
+		}
 		l.admin.AddResource(topicA, ideal("enableCompression=true 0:a_1=ONLINE @src@dst@0:b_2=ONLINE"))
-		l.settled("0:a_1=ONLINE @src@dst@0:b_2=ONLINE")
+		l.view("0:a_1=ONLINE @src@dst@0:b_2=ONLINE")
 		require.Equal(l, "\x1f\x8b", string(l.tree.bytes("IDEALSTATES", topicA)[:2]), "Java has compressed it")
 		require.Equal(l, "\x1f\x8b", string(l.tree.bytes("EXTERNALVIEW", topicA)[:2]), "so ours compresses the view")
+
+		l.tree.putBytes([]byte("{"), "INSTANCES", a, "CURRENTSTATES", l.tree.session(a), "broken")
+		l.admin.SetIdealState(topicA, ideal("0:b_2=ONLINE @src@dst@0:a_1=ONLINE"))
+		l.view("0:b_2=ONLINE @src@dst@0:a_1=ONLINE")
 	})
 }

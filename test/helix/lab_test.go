@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/helix/peers"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
 const (
-	soon  = time.Minute // machines that run tests are busy
+	soon  = 2 * time.Minute // machines that run tests are busy
 	often = 20 * time.Millisecond
 
 	topicA = "topicA"
@@ -116,6 +117,14 @@ func many(n int, instance, state string) string {
 		replicas[strconv.Itoa(p)] = map[string]string{instance: state}
 	}
 	return written(replicas)
+}
+
+// size is how many partitions a test takes: the second number at full length.
+func size(short, long int) int {
+	if testkit.Long() {
+		return long
+	}
+	return short
 }
 
 // wait waits until got gives want, and fails with what it gave last.

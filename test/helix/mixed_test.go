@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/helix"
-	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/helix/peers"
 )
 
@@ -63,10 +62,7 @@ func TestAllKindsInOneCluster(t *testing.T) {
 // HP27, with one message a transition.
 func TestOurParticipantTakesVeryManyPartitions(t *testing.T) {
 	beside(t, func(l *lab) {
-		partitions := 300
-		if testkit.Long() {
-			partitions = 5000
-		}
+		partitions := size(300, 5000)
 		l.javaLeads()
 		l.worker(a)
 		l.admin.AddResource(topicA, ideal(many(partitions, a, "ONLINE")))

@@ -219,7 +219,7 @@ func TestOurParticipantPassesOverWhatMeansNothing(t *testing.T) {
 // HP25, HP26.
 func TestOurParticipantTakesBatches(t *testing.T) {
 	beside(t, func(l *lab) {
-		const partitions = 200
+		partitions := size(200, 1000)
 		l.javaLeads()
 		w := l.worker(a)
 		w.hold("17", "OFFLINE", "ONLINE")

@@ -116,7 +116,7 @@ func TestOurParticipantLeavesAndComesBackToOldMessages(t *testing.T) {
 // HP28.
 func TestTheJavaControllerOfOursDies(t *testing.T) {
 	beside(t, func(l *lab) {
-		const partitions = 150
+		partitions := size(150, 1000)
 		doomed := peers.Start(l.T, l.version, l.addr, 3*time.Second)
 		require.True(l, doomed.Controller(l.T, l.cluster, "ctrl_9").Leads())
 		heir := l.javaLeads()
