@@ -47,6 +47,11 @@ type Fleet interface {
 	Workers() []FleetWorker
 	// Drain takes everything from a worker, or lets it have its share again: ErrNotFound.
 	Drain(ctx context.Context, worker string, on bool) error
+	// Move brings a partition to a worker and keeps it there; an empty name frees it: ErrNotFound, ErrInvalid.
+	Move(ctx context.Context, p route.Partition, worker string) error
+	// Backup gives the assignment and its settings in JSON, Restore brings them back: ErrInvalid.
+	Backup() ([]byte, error)
+	Restore(ctx context.Context, backup []byte) error
 	// Rebalance decides anew who mirrors what.
 	Rebalance(ctx context.Context) error
 	// Balancing says whether partitions may move; SetBalancing changes that.
@@ -68,8 +73,8 @@ type Fleet interface {
 type Leadership interface {
 	// Fleet gives the route's cluster; false unless this process leads it.
 	Fleet() (Fleet, bool)
-	// Leader gives the base URL of the leader's API; empty when nobody leads or the leader has none.
-	Leader(ctx context.Context) string
+	// Leader gives the leader's name and the base URL of its API; each is empty where it is not known.
+	Leader(ctx context.Context) (id, address string)
 }
 
 // FleetTopic is a topic: partition → worker → state (ONLINE, OFFLINE, ERROR), as it should be and as it is.
@@ -130,9 +135,7 @@ type Compat struct {
 
 // NewCompat answers for whoever leads.
 func NewCompat(cfg CompatConfig, lead Leadership, log hclog.Logger) *Compat {
-	c := &Compat{cfg: cfg, lead: lead, log: log}
-	c.pass = c.forwarder()
-	return c
+	return &Compat{cfg: cfg, lead: lead, pass: newForwarder(cfg.Advertise, lead, log), log: log}
 }
 
 // compatCall is one call to a resource, with the parts of the path behind the resource's name.

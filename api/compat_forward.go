@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // passedOn marks a call that a standby passed on, so that two that take each other for the leader do not play it back and forth.
@@ -16,30 +18,30 @@ const passedOn = "Causeway-Passed-On"
 // passTimeout bounds a call that is passed on.
 const passTimeout = 30 * time.Second
 
-// forwarder passes calls on to the leader.
-func (c *Compat) forwarder() http.Handler {
+// newForwarder passes calls on to the leader, signed by a name.
+func newForwarder(name string, lead Leadership, log hclog.Logger) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			if target, ok := p.In.Context().Value(targetKey{}).(*url.URL); ok {
 				p.SetURL(target)
 				p.Out.URL.Path, p.Out.URL.RawPath, p.Out.Host = p.In.URL.Path, p.In.URL.RawPath, target.Host
 			}
-			p.Out.Header.Set(passedOn, c.cfg.Advertise)
+			p.Out.Header.Set(passedOn, name)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if !errors.Is(err, context.Canceled) {
-				c.log.Warn("a call could not be passed on to the leader", "error", err)
+				log.Warn("a call could not be passed on to the leader", "error", err)
 			}
 			noLeader(w)
 		},
-		ErrorLog: c.log.StandardLogger(nil),
+		ErrorLog: log.StandardLogger(nil),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(passedOn) != "" {
 			noLeader(w)
 			return
 		}
-		target, ok := leaderURL(r.Context(), c.lead)
+		target, ok := leaderURL(r.Context(), lead)
 		if !ok {
 			noLeader(w)
 			return
@@ -55,7 +57,7 @@ type targetKey struct{}
 
 // leaderURL gives the leader's base URL.
 func leaderURL(ctx context.Context, lead Leadership) (*url.URL, bool) {
-	address := lead.Leader(ctx)
+	_, address := lead.Leader(ctx)
 	if address == "" {
 		return nil, false
 	}

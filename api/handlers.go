@@ -16,12 +16,15 @@ import (
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/status", s.status)
-	mux.HandleFunc("GET /api/v1/topics", s.topics)
-	mux.HandleFunc("GET /api/v1/topics/{topic}", s.topic)
-	mux.HandleFunc("GET /api/v1/partitions", s.partitions)
-	mux.HandleFunc("GET /api/v1/excluded-topics", s.excluded)
+	mux.HandleFunc("GET /api/v1/topics", s.onLeader(s.topics))
+	mux.HandleFunc("GET /api/v1/topics/{topic}", s.onLeader(s.topic))
+	mux.HandleFunc("GET /api/v1/partitions", s.onLeader(s.partitions))
+	mux.HandleFunc("GET /api/v1/excluded-topics", s.onLeader(s.excluded))
 	mux.HandleFunc("GET /api/v1/events", s.events)
-	mux.HandleFunc("GET /api/v1/wait", s.wait)
+	mux.HandleFunc("GET /api/v1/wait", s.onLeader(s.wait))
+	if s.deps.Leadership != nil {
+		s.fleetRoutes(mux)
+	}
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Registry, promhttp.HandlerOpts{}))
@@ -30,13 +33,25 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	id := s.deps.Identity
-	answer(w, http.StatusOK, Status{
+	out := Status{
 		Role: id.Role, Version: id.Version, Leader: id.Worker, Workers: 1,
 		Route:         totalsOfRoute(id.Route.String(), s.deps.Mirror.Snapshot()),
 		UptimeSeconds: time.Since(id.Started).Seconds(),
-	})
+	}
+	if s.deps.Leadership != nil {
+		out.Leader, _ = s.deps.Leadership.Leader(r.Context())
+		out.Workers = 0
+		if fleet, ok := s.deps.Leadership.Fleet(); ok {
+			for _, worker := range fleet.Workers() {
+				if worker.Live {
+					out.Workers++
+				}
+			}
+		}
+	}
+	answer(w, http.StatusOK, out)
 }
 
 func (s *Server) topics(w http.ResponseWriter, r *http.Request) {

@@ -52,6 +52,8 @@ type Deps struct {
 	Events   Events
 	Registry *prometheus.Registry // served at /metrics; the server's own metrics are registered here too
 	Fallback http.Handler         // answers what is none of the server's own paths; nil: that is refused
+	// Leadership is set where a cluster of workers is led: the leader answers for it.
+	Leadership Leadership
 }
 
 // Server answers HTTP.
@@ -60,6 +62,7 @@ type Server struct {
 	deps    Deps
 	metrics *metrics
 	mux     *http.ServeMux
+	pass    http.Handler // to the leader, where there is one
 }
 
 // New builds the server; nothing is opened before Run.
@@ -68,6 +71,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity)}
+	if deps.Leadership != nil {
+		s.pass = newForwarder(deps.Identity.Worker, deps.Leadership, deps.Log)
+	}
 	s.mux = s.routes()
 	return s, nil
 }

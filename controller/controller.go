@@ -70,7 +70,7 @@ func (c *Controller) lead(ctx context.Context, cluster Cluster) error {
 	t := newTerm(c, cluster)
 	c.term.Store(t)
 	c.deps.Log.Info("elected", "id", c.deps.ID)
-	c.deps.Events.Emit(events.Event{Type: events.LeaderChanged, Severity: events.Info, Worker: c.deps.ID, Message: c.deps.ID + " leads the route's cluster"})
+	c.deps.Events.Emit(events.Event{Type: events.LeaderChanged, Severity: events.Info, Message: c.deps.ID + " leads the route's cluster"})
 	t.run(ctx)
 	c.term.Store(nil)
 	c.metrics.forget()

@@ -50,10 +50,10 @@ func (t *Term) watch(ctx context.Context) {
 // tell reports workers that came and went.
 func (t *Term) tell(joined, lost []string) {
 	for _, id := range joined {
-		t.deps.Events.Emit(events.Event{Type: events.WorkerJoined, Severity: events.Info, Worker: id, Message: "worker " + id + " joined"})
+		t.deps.Events.Emit(events.Event{Type: events.WorkerJoined, Severity: events.Info, Message: "worker " + id + " joined"})
 	}
 	for _, id := range lost {
-		t.deps.Events.Emit(events.Event{Type: events.WorkerLost, Severity: events.Warning, Worker: id, Message: "worker " + id + " left or was lost"})
+		t.deps.Events.Emit(events.Event{Type: events.WorkerLost, Severity: events.Warning, Message: "worker " + id + " left or was lost"})
 	}
 	live := 0
 	for _, w := range t.cluster.State().Workers {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -28,12 +29,12 @@ func (l *leadership) Fleet() (api.Fleet, bool) {
 }
 
 // Leader implements api.Leadership.
-func (l *leadership) Leader(ctx context.Context) string {
+func (l *leadership) Leader(ctx context.Context) (id, address string) {
 	leader, err := l.controller.Leader(ctx)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return leader.Address
+	return leader.ID, leader.Address
 }
 
 // fleet is a term of leadership as the API sees it. What the two have in common is the term's own.
@@ -119,6 +120,23 @@ func (f *fleet) Drain(ctx context.Context, worker string, on bool) error {
 func (f *fleet) Rebalance(ctx context.Context) error {
 	_, err := f.Term.Rebalance(ctx)
 	return meaning(err)
+}
+
+// Move implements api.Fleet.
+func (f *fleet) Move(ctx context.Context, p route.Partition, worker string) error {
+	return meaning(f.Term.Move(ctx, p, worker))
+}
+
+// Backup implements api.Fleet.
+func (f *fleet) Backup() ([]byte, error) { return json.Marshal(f.Save()) }
+
+// Restore implements api.Fleet.
+func (f *fleet) Restore(ctx context.Context, backup []byte) error {
+	var saved controller.Saved
+	if err := json.Unmarshal(backup, &saved); err != nil {
+		return fmt.Errorf("%w: it is no backup: %w", api.ErrInvalid, err)
+	}
+	return meaning(f.Term.Restore(ctx, saved))
 }
 
 // Workers implements api.Fleet.

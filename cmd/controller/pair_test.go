@@ -209,3 +209,69 @@ func TestZooKeeperThatIsDownIsWaitedFor(t *testing.T) {
 	p.eventually(t, http.MethodGet, "/topics", http.StatusOK, "No topic is added")
 	p.eventually(t, http.MethodGet, "/readyz", http.StatusOK, "")
 }
+
+func TestTheNativeAPIChangesTheClusterAndSendsWritersToTheLeader(t *testing.T) {
+	zookeeper := place(t)
+	first := launch(t, zookeeper, "mirrors", "c1")
+	first.eventually(t, http.MethodGet, "/api/v1/status", http.StatusOK, `"leader":"c1"`)
+	second := launch(t, zookeeper, "mirrors", "c2")
+	second.eventually(t, http.MethodGet, "/api/v1/status", http.StatusOK, `"leader":"c1"`)
+	join(t, zookeeper, "mirrors", "w_1")
+	join(t, zookeeper, "mirrors", "w_2")
+	first.eventually(t, http.MethodGet, "/api/v1/status", http.StatusOK, `"workers":2`)
+	second.eventually(t, http.MethodGet, "/api/v1/workers", http.StatusOK, `"id":"w_2","state":"active"`)
+
+	hold := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := hold.Post(second.base+"/api/v1/topics", "application/json", strings.NewReader(`{"topic":"orders","partitions":4}`))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusTemporaryRedirect, resp.StatusCode)
+	require.Equal(t, first.base+"/api/v1/topics", resp.Header.Get("Location"))
+
+	for _, row := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{http.MethodPost, "/topics", `{"topic":"orders","partitions":4}`, http.StatusCreated}, // a client that follows
+		{http.MethodPost, "/topics", `{"topic":"orders","partitions":4}`, http.StatusConflict},
+		{http.MethodPost, "/topics", `{"topic":"orders"`, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/topics", `{"topic":"orders","partition":4}`, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/topics", `{"partitions":4}`, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/topics", `{"topic":"a/b","partitions":4}`, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/topics", `{"topic":"new","partitions":-4}`, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/topics/orders/expand", `{"partitions":6}`, http.StatusAccepted},
+		{http.MethodPost, "/topics/orders/expand", `{"partitions":3}`, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/topics/nosuch/expand", `{"partitions":3}`, http.StatusNotFound},
+		{http.MethodPost, "/topics/orders/partitions/0/pause", ``, http.StatusAccepted},
+		{http.MethodPost, "/topics/orders/partitions/0/pause", ``, http.StatusAccepted},
+		{http.MethodPost, "/topics/orders/partitions/6/pause", ``, http.StatusNotFound},
+		{http.MethodPost, "/topics/orders/partitions/x/pause", ``, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/topics/orders/partitions/1/move", `{"worker":"w_1"}`, http.StatusAccepted},
+		{http.MethodPost, "/topics/orders/partitions/1/move", `{"worker":"nosuch"}`, http.StatusNotFound},
+		{http.MethodPost, "/topics/orders/partitions/1/move", `{}`, http.StatusUnprocessableEntity},
+		{http.MethodPost, "/workers/w_2/drain", ``, http.StatusAccepted},
+		{http.MethodPost, "/workers/nosuch/drain", ``, http.StatusNotFound},
+	} {
+		status, text := second.ask(row.method, "/api/v1"+row.path, row.body)
+		require.Equal(t, row.status, status, "%s %s %s: %s", row.method, row.path, row.body, text)
+	}
+	first.eventually(t, http.MethodGet, "/api/v1/workers", http.StatusOK, `{"id":"w_1","state":"active","partitions":6,`)
+	first.eventually(t, http.MethodGet, "/api/v1/workers", http.StatusOK, `{"id":"w_2","state":"draining","partitions":0,`)
+	second.eventually(t, http.MethodGet, "/api/v1/partitions?topic=orders&limit=1", http.StatusOK, `"state":"paused"`)
+	first.eventually(t, http.MethodGet, "/api/v1/topics/orders", http.StatusOK, `"states":{"mirroring":5,"paused":1}`)
+	first.eventually(t, http.MethodGet, "/api/v1/events?type=worker_joined", http.StatusOK, `worker w_2 joined`)
+	first.eventually(t, http.MethodGet, "/metrics", http.StatusOK, `causeway_controller_leader{route="@source@target@1"} 1`)
+
+	status, saved := second.ask(http.MethodGet, "/api/v1/backup", "")
+	require.Equal(t, http.StatusOK, status)
+	status, text := second.ask(http.MethodDelete, "/api/v1/topics/orders", "")
+	require.Equal(t, http.StatusNoContent, status, text)
+	status, text = second.ask(http.MethodPost, "/api/v1/restore", saved)
+	require.Equal(t, http.StatusAccepted, status, text)
+	first.eventually(t, http.MethodGet, "/api/v1/topics/orders", http.StatusOK, `"states":{"mirroring":5,"paused":1}`)
+	status, text = second.ask(http.MethodPost, "/api/v1/restore", `{"v":7}`)
+	require.Equal(t, http.StatusUnprocessableEntity, status, text)
+
+	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, exitOK, second.stop())
+}

@@ -110,7 +110,8 @@ func (v *service) assemble(ctx context.Context) error {
 	cfg := api.DefaultConfig()
 	cfg.IdleTimeout = s.idleTimeout
 	v.server, err = api.New(cfg, api.Deps{
-		Log: v.log.Named("api"), Mirror: v.view, Events: log, Registry: registry, Fallback: api.NewCompat(s.compat, lead, v.log.Named("api")),
+		Log: v.log.Named("api"), Mirror: v.view, Events: log, Registry: registry, Leadership: lead,
+		Fallback: api.NewCompat(s.compat, lead, v.log.Named("api")),
 		Identity: api.Identity{Role: "controller", Version: version, Revision: builtFrom(), Worker: s.coordination.Name, Route: s.route, Started: time.Now()},
 	})
 	return err
