@@ -118,6 +118,12 @@ func TestZooKeeperComesAndGoes(t *testing.T) {
 	// away when the worker ends: what could not be stored is found again on the target
 	proxy.Refuse()
 	pass(t, time.Second)
+	w.stop(t)
+	require.NoError(t, proxy.Heal())
+	w.start(t)
+	w.caughtUp(t, topic)
+	proxy.Refuse()
+	pass(t, time.Second)
 	w.kill(t)
 	require.NoError(t, proxy.Heal())
 	w.start(t)

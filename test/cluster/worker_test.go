@@ -23,6 +23,7 @@ const (
 	stopWithin   = 32 * time.Second  // from SIGTERM to the end: the default shutdown timeout and a little
 	caughtWithin = 120 * time.Second // until everything is on the target after the last fault
 	logLines     = 200               // of each process, printed by a failed test
+	poll         = 10 * time.Millisecond
 )
 
 // worker is a worker process that is started again and again under one id.
