@@ -316,34 +316,40 @@ func (c *helixCluster) idealState(t Topic) *helix.IdealState {
 
 // Create implements Cluster.
 func (c *helixCluster) Create(ctx context.Context, topics ...Topic) error {
-	return c.term.Session().Each(ctx, len(topics), func(ctx context.Context, i int) error {
-		ideal := c.idealState(topics[i])
+	return c.each(ctx, topics, func(ctx context.Context, ideal *helix.IdealState) error {
 		err := c.term.Admin().AddResource(ctx, ideal)
-		switch {
-		case errors.Is(err, helix.ErrExists):
-			return &ExistsError{Topic: topics[i].Name}
-		case err != nil:
-			return translate(err)
+		if errors.Is(err, helix.ErrExists) {
+			return &ExistsError{Topic: ideal.Resource()}
 		}
-		topic := topics[i]
-		topic.Version = ideal.Version
-		c.own(ownWrite{topic: topic})
-		return nil
+		return translate(err)
 	})
 }
 
 // Write implements Cluster.
 func (c *helixCluster) Write(ctx context.Context, topics []Topic) error {
-	return c.term.Session().Each(ctx, len(topics), func(ctx context.Context, i int) error {
+	return c.each(ctx, topics, func(ctx context.Context, ideal *helix.IdealState) error {
+		return translate(c.term.Admin().SetIdealState(ctx, ideal))
+	})
+}
+
+// each writes many ideal states at once, and notes those that were written, also when others failed.
+func (c *helixCluster) each(ctx context.Context, topics []Topic, write func(context.Context, *helix.IdealState) error) error {
+	var mu sync.Mutex
+	written := make([]ownWrite, 0, len(topics))
+	err := c.term.Session().Each(ctx, len(topics), func(ctx context.Context, i int) error {
 		ideal := c.idealState(topics[i])
-		if err := c.term.Admin().SetIdealState(ctx, ideal); err != nil {
-			return translate(err)
+		if err := write(ctx, ideal); err != nil {
+			return err
 		}
 		topic := topics[i]
 		topic.Version = ideal.Version
-		c.own(ownWrite{topic: topic})
+		mu.Lock()
+		defer mu.Unlock()
+		written = append(written, ownWrite{topic: topic})
 		return nil
 	})
+	c.own(written...)
+	return err
 }
 
 // Drop implements Cluster.

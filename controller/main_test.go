@@ -3,7 +3,7 @@ package controller
 import (
 	"testing"
 
-	"github.com/causeway-mirror/causeway/internal/testkit"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { kafkatest.Main(m) }

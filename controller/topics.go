@@ -149,6 +149,14 @@ func (t *Term) Delete(ctx context.Context, name string) error {
 	})
 }
 
+// Exclude keeps a topic from being discovered, or lets it be found again; what is mirrored stays so.
+func (t *Term) Exclude(ctx context.Context, name string, on bool) error {
+	if err := checkTopic(name, 0); err != nil {
+		return err
+	}
+	return t.cluster.Exclude(ctx, name, on)
+}
+
 // TakeOff stops the mirroring of one partition (off) or lets it go on, wherever it is. *NotFoundError, *AlreadyError; *InvalidError if no
 // worker is there to note it at.
 func (t *Term) TakeOff(ctx context.Context, p route.Partition, off bool) error {

@@ -1,0 +1,220 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/helix"
+	"github.com/causeway-mirror/causeway/internal/testkit"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+// limit is how long anything may take that a test waits for.
+const limit = 30 * time.Second
+
+// idle is a worker that does at once what it is told.
+type idle struct{}
+
+func (idle) Transition(context.Context, helix.Transition) error { return nil }
+func (idle) Reset(context.Context, []helix.Partition)           {}
+func (idle) Suspend()                                           {}
+func (idle) Resume()                                            {}
+
+// real is a controller on a real ZooKeeper.
+type real struct {
+	*Controller
+
+	zookeeper string
+	cluster   helix.Cluster
+	session   *helix.Session // to look, and to write as others do
+}
+
+func newReal(t *testing.T) *real {
+	t.Helper()
+	r := &real{zookeeper: kafkatest.SharedZooKeeper(t).Addr() + "/" + strings.ToLower(t.Name()), cluster: "mirrors"}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cfg := helix.DefaultConfig()
+	cfg.ZooKeeper, cfg.Cluster = r.zookeeper, r.cluster
+	var err error
+	r.session, err = helix.Open(ctx, cfg, hclog.NewNullLogger())
+	require.NoError(t, err)
+	t.Cleanup(r.session.Close)
+	return r
+}
+
+// start lets the controller lead until the test ends.
+func (r *real) start(t *testing.T) *Term {
+	t.Helper()
+	cfg := helix.DefaultControllerConfig()
+	cfg.ZooKeeper, cfg.Cluster, cfg.Name = r.zookeeper, r.cluster, "c1"
+	h := NewHelix(cfg, "http://c1", hclog.NewNullLogger(), prometheus.NewRegistry())
+	t.Cleanup(h.Close)
+	registry := prometheus.NewRegistry()
+	who := route.Route{Source: "a", Target: "b", ID: "1"}
+	var err error
+	r.Controller, err = New(DefaultConfig(), Deps{
+		Log: hclog.NewNullLogger(), Registerer: registry, Route: who, ID: "c1", Coordinator: h,
+		Events: events.NewLog(who, "c1", 100, hclog.NewNullLogger(), registry),
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }() // owned by the test: its cleanup waits for it
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	var term *Term
+	require.Eventually(t, func() bool {
+		term, err = r.Term()
+		return err == nil
+	}, limit, 10*time.Millisecond)
+	return term
+}
+
+// join lets a worker take part until the test ends.
+func (r *real) join(t *testing.T, name string) {
+	t.Helper()
+	cfg := helix.DefaultParticipantConfig()
+	cfg.ZooKeeper, cfg.Cluster, cfg.Instance = r.zookeeper, r.cluster, name
+	p := helix.NewParticipant(cfg, helix.ParticipantDeps{Handler: idle{}, Log: hclog.NewNullLogger(), Registerer: prometheus.NewRegistry()})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }() // owned by the test: its cleanup waits for it
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+// online waits until so many partitions are.
+func online(t *testing.T, term *Term, partitions int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return term.Validate().Online == partitions }, limit, 20*time.Millisecond, "%d partitions online", partitions)
+}
+
+func TestWhatUReplicatorLeftIsTakenOver(t *testing.T) {
+	r := newReal(t)
+	ctx := t.Context()
+	admin := helix.NewAdmin(r.session, r.cluster)
+	require.NoError(t, admin.CreateCluster(ctx, map[string]string{"allowParticipantAutoJoin": "true", "AutoBalancing": "enable"}))
+	ideal := helix.NewIdealState("orders", 3, 1)
+	ideal.Assign("0", "w_1", helix.Online)
+	ideal.Assign("1", "w_1", helix.Offline) // blacklisted
+	require.NoError(t, admin.AddResource(ctx, ideal))
+	require.NoError(t, r.session.CreateAll(ctx, r.cluster.Root()+"/BLACKLISTED_TOPICS/gone", nil))
+	for path, text := range map[string]string{ // what others may have left behind
+		"/IDEALSTATES/cut":   `{"id":"cut","simpleF`,
+		"/IDEALSTATES/other": `{"id":"other","simpleFields":{"REBALANCE_MODE":"FULL_AUTO","STATE_MODEL_DEF_REF":"MasterSlave"},"mapFields":{},"listFields":{}}`,
+		"/IDEALSTATES/odd":   `{"id":"odd","simpleFields":{"REBALANCE_MODE":"CUSTOMIZED","STATE_MODEL_DEF_REF":"OnlineOffline","NUM_PARTITIONS":"x"},"mapFields":{"odd_0":{"w_1":"ONLINE"}},"listFields":{}}`,
+	} {
+		require.NoError(t, r.session.CreateAll(ctx, r.cluster.Root()+path, []byte(text)))
+	}
+	r.join(t, "w_1")
+	term := r.start(t)
+	require.Eventually(t, func() bool {
+		topic, view, err := term.Topic("orders")
+		return err == nil && topic.Owner(2) == "w_1" && view[0]["w_1"] == Online && view[2]["w_1"] == Online
+	}, limit, 20*time.Millisecond, "a partition without a worker gets one")
+	require.Equal(t, []route.Partition{part("orders", 1)}, term.Off())
+	require.Equal(t, map[string]bool{"gone": true}, term.State().Excluded)
+	require.NoError(t, term.Add(ctx, "payments", 2))
+	online(t, term, 4)
+}
+
+func TestOthersWritesAreSeenAndNotUndone(t *testing.T) {
+	r := newReal(t)
+	term := r.start(t)
+	r.join(t, "w_1")
+	ctx := t.Context()
+	admin := helix.NewAdmin(r.session, r.cluster)
+	require.NoError(t, term.Add(ctx, "orders", 2))
+	online(t, term, 2)
+	require.NoError(t, admin.UpdateIdealState(ctx, "orders", func(s *helix.IdealState) error {
+		s.Record.Simple["OWN"] = "kept"
+		s.Assign("0", "w_1", helix.Offline)
+		return nil
+	}))
+	require.NoError(t, term.Expand(ctx, "orders", 3))
+	ideal, err := admin.IdealState(ctx, "orders")
+	require.NoError(t, err)
+	require.Equal(t, 3, ideal.Partitions())
+	require.Equal(t, "kept", ideal.Record.Simple["OWN"])
+	require.Equal(t, map[string]string{"w_1": "OFFLINE"}, ideal.Record.Map["0"])
+
+	require.NoError(t, admin.SetConfig(ctx, helix.ClusterScope(), map[string]string{"AutoBalancing": "disable"}))
+	require.Eventually(t, func() bool { return !term.Balancing() }, limit, 20*time.Millisecond)
+	require.NoError(t, admin.AddTag(ctx, "w_1", "blacklisted"))
+	require.Eventually(t, func() bool { return term.State().Workers["w_1"].Draining }, limit, 20*time.Millisecond)
+	require.NoError(t, r.session.CreateAll(ctx, r.cluster.Root()+"/BLACKLISTED_TOPICS/x", nil))
+	require.Eventually(t, func() bool { return term.State().Excluded["x"] }, limit, 20*time.Millisecond)
+	require.NoError(t, term.Exclude(ctx, "x", false))
+	require.NoError(t, term.Delete(ctx, "orders"))
+	require.NoError(t, term.Add(ctx, "orders", 1), "a topic may be added again at once")
+	require.True(t, isGone(term.Drain(ctx, "nosuch", true)))
+}
+
+func TestPinsOutliveATerm(t *testing.T) {
+	r := newReal(t)
+	ctx := t.Context()
+	t.Run("first", func(t *testing.T) {
+		term := r.start(t)
+		r.join(t, "w_1")
+		r.join(t, "w_2")
+		require.Eventually(t, func() bool { return len(term.State().Workers) == 2 }, limit, 20*time.Millisecond)
+		require.NoError(t, term.Add(ctx, "orders", 4))
+		for p := range int32(4) {
+			require.NoError(t, term.Move(ctx, part("orders", p), "w_2"))
+		}
+		online(t, term, 4)
+	})
+	r.join(t, "w_1")
+	r.join(t, "w_2")
+	term := r.start(t)
+	online(t, term, 4)
+	require.Len(t, term.State().Pins, 4)
+	_, err := term.Rebalance(ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"w_2": 4}, term.Validate().Ideal)
+	require.NoError(t, term.Move(ctx, part("orders", 0), ""))
+	require.Len(t, term.State().Pins, 3)
+}
+
+func TestManyTopicsComeOnlineAndOneMoreDisturbsNone(t *testing.T) {
+	topics, partitions, bound := 100, int32(10), limit
+	if testkit.Long() {
+		topics = 1000
+	}
+	r := newReal(t)
+	term := r.start(t)
+	for _, name := range []string{"w_1", "w_2", "w_3"} {
+		r.join(t, name)
+	}
+	require.Eventually(t, func() bool { return len(term.State().Workers) == 3 }, limit, 20*time.Millisecond)
+	var all []Topic
+	for i := range topics {
+		all = append(all, Topic{Name: "topic-" + partitionName(int32(i)), Partitions: partitions})
+	}
+	began := time.Now()
+	require.NoError(t, term.addAll(t.Context(), all...))
+	placed := time.Since(began)
+	require.Eventually(t, func() bool { return term.Validate().Online == topics*int(partitions) }, bound, 20*time.Millisecond)
+	t.Logf("%d topics: placed in %s, online in %s", topics, placed, time.Since(began))
+	before := term.State().Topics
+	began = time.Now()
+	require.NoError(t, term.Add(t.Context(), "one-more", 3))
+	online(t, term, topics*int(partitions)+3)
+	t.Logf("one more in %s", time.Since(began))
+	for name, topic := range before {
+		require.Equal(t, topic.Version, term.State().Topics[name].Version, name)
+	}
+}
