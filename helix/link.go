@@ -25,6 +25,7 @@ type link struct {
 	refused bool          // guarded by mu
 	conn    net.Conn      // guarded by mu; the newest
 	since   time.Time     // guarded by mu; when conn was there
+	failure error         // guarded by mu; of the last attempt to connect
 }
 
 // dial is the library's dialer.
@@ -37,11 +38,11 @@ func (l *link) dial(network, address string, _ time.Duration) (net.Conn, error) 
 	}
 	dialer := net.Dialer{Timeout: timeout}
 	conn, err := dialer.DialContext(context.Background(), network, address) //nolint:forbidigo // the library gives none; it is bounded
-	if err != nil {
-		return nil, err
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.failure = err; err != nil {
+		return nil, err
+	}
 	if l.refused {
 		_ = conn.Close() // unused
 		return nil, errOver
@@ -64,6 +65,13 @@ func (l *link) close() {
 	if l.conn != nil {
 		_ = l.conn.Close() // it may be closed already
 	}
+}
+
+// trouble is why no server could be reached at the last attempt; nil if one was.
+func (l *link) trouble() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failure
 }
 
 // patience is how long a server may say nothing.

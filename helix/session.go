@@ -58,15 +58,35 @@ func Open(ctx context.Context, cfg Config, log hclog.Logger) (*Session, error) {
 		for range events { //nolint:revive // the callback has seen them all; the channel only tells the end
 		}
 	})
-	select {
-	case <-s.first:
-	case <-ctx.Done():
+	if err := s.awaitGrant(ctx, cfg.ZooKeeper); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("connect to zookeeper %s: %w", cfg.ZooKeeper, ctx.Err())
+		return nil, fmt.Errorf("connect to zookeeper %s: %w", cfg.ZooKeeper, err)
 	}
 	s.calls.Go(s.beat)
 	s.log.Info("zookeeper session begins", "session", s.id, "timeout", s.timeout.String())
 	return s, nil
+}
+
+// noticeAfter is how often it is said that ZooKeeper is waited for.
+const noticeAfter = 10 * time.Second
+
+// awaitGrant waits until ZooKeeper has granted the session.
+func (s *Session) awaitGrant(ctx context.Context, servers string) error {
+	ticker := time.NewTicker(noticeAfter)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.first:
+			return nil
+		case <-ticker.C:
+			s.log.Warn("waiting for zookeeper", "servers", servers, "err", s.link.trouble())
+		case <-ctx.Done():
+			if trouble := s.link.trouble(); trouble != nil {
+				return fmt.Errorf("%w: %w", ctx.Err(), trouble)
+			}
+			return ctx.Err()
+		}
+	}
 }
 
 // sessionID is how Java writes a session id: lower-case hex of the unsigned number.

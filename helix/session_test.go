@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,6 +164,7 @@ func TestSessionOpensWhenZooKeeperComes(t *testing.T) {
 	defer cancel()
 	_, err := Open(ctx, r.through(), testLog(t))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "and why")
 	opened := make(chan *Session)
 	go func() {
 		s, err := Open(t.Context(), r.through(), testLog(t))
