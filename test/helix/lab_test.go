@@ -56,7 +56,7 @@ func beside(t *testing.T, test func(l *lab)) {
 // newLab is a lab whose cluster does not exist yet.
 func newLab(t *testing.T, version string) *lab {
 	t.Helper()
-	l := &lab{T: t, version: version, cluster: strings.ReplaceAll(t.Name(), "/", "-"), java: peers.Shared(t, version)}
+	l := &lab{T: t, version: version, cluster: clusterOf(t), java: peers.Shared(t, version)}
 	l.addr = kafkatest.SharedZooKeeper(t).Addr()
 	l.admin = l.java.Admin(t, l.cluster)
 	l.tree = openTree(t, l.addr, l.cluster)
@@ -66,6 +66,12 @@ func newLab(t *testing.T, version string) *lab {
 		}
 	})
 	return l
+}
+
+// clusterOf is a name that a test uses for its cluster, another one each time it is run.
+func clusterOf(t *testing.T) string {
+	t.Helper()
+	return strings.ReplaceAll(t.Name(), "/", "-") + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
 // old says whether the peer is of the line that uReplicator runs.

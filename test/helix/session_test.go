@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -159,7 +158,7 @@ func TestSessionIdsWithTheHighestBit(t *testing.T) {
 	for _, version := range releases {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			l := &lab{T: t, version: version, cluster: strings.ReplaceAll(t.Name(), "/", "-"), addr: addr}
+			l := &lab{T: t, version: version, cluster: clusterOf(t), addr: addr}
 			l.java = peers.Start(t, version, addr, 20*time.Second)
 			l.admin = l.java.Admin(t, l.cluster)
 			l.tree = openTree(t, addr, l.cluster)

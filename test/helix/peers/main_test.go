@@ -1,10 +1,9 @@
-package peers_test
+package peers
 
 import (
 	"testing"
 
-	"github.com/causeway-mirror/causeway/test/helix/peers"
-	"github.com/causeway-mirror/causeway/test/kafkatest"
+	"github.com/causeway-mirror/causeway/internal/testkit"
 )
 
-func TestMain(m *testing.M) { kafkatest.Main(peers.Ending(m)) }
+func TestMain(m *testing.M) { testkit.Main(m) }
