@@ -106,7 +106,8 @@ type Cluster interface {
 	Changed() <-chan struct{}
 	// Create makes topics. *ExistsError if one is there: others may have been made then.
 	Create(ctx context.Context, topics ...Topic) error
-	// Write replaces topics, each if it still has its Version; ErrConflict if one has not: nothing, or a part, was written then.
+	// Write replaces topics, each if it still has its Version; ErrConflict if one has not: a part may have been
+	// written then, and State shows what the other writer left.
 	Write(ctx context.Context, topics []Topic) error
 	// Drop removes a topic; the workers are told to let go of it. *NotFoundError if it is not there.
 	Drop(ctx context.Context, topic string) error

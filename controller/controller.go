@@ -162,7 +162,7 @@ func (t *Term) turn(ctx context.Context) (release func(), err error) {
 // conflictTries is how often a change is made anew on what another writer left.
 const conflictTries = 5
 
-// change makes one change of ideal states: alone, and again if another writer came in between. make gets the state as it is and writes.
+// change makes one change of ideal states: alone, and again if another writer came in between: the cluster knows by then what that one wrote.
 func (t *Term) change(ctx context.Context, do func(s *State) error) error {
 	release, err := t.turn(ctx)
 	if err != nil {
@@ -170,22 +170,12 @@ func (t *Term) change(ctx context.Context, do func(s *State) error) error {
 	}
 	defer release()
 	for range conflictTries {
-		seen := t.cluster.Changed()
 		if err = do(t.cluster.State()); !errors.Is(err, ErrConflict) {
-			return err
-		}
-		select { // what the other one wrote comes by watch
-		case <-seen:
-		case <-time.After(conflictWait):
-		case <-ctx.Done():
 			return err
 		}
 	}
 	return err
 }
-
-// conflictWait is the longest wait for another writer's change to be seen.
-const conflictWait = time.Second
 
 // wake lets the watch look again.
 func (t *Term) wake() {

@@ -28,8 +28,8 @@ func (idle) Reset(context.Context, []helix.Partition)           {}
 func (idle) Suspend()                                           {}
 func (idle) Resume()                                            {}
 
-// real is a controller on a real ZooKeeper.
-type real struct {
+// stand is a controller on a real ZooKeeper.
+type stand struct {
 	*Controller
 
 	zookeeper string
@@ -37,9 +37,9 @@ type real struct {
 	session   *helix.Session // to look, and to write as others do
 }
 
-func newReal(t *testing.T) *real {
+func newStand(t *testing.T) *stand {
 	t.Helper()
-	r := &real{zookeeper: kafkatest.SharedZooKeeper(t).Addr() + "/" + strings.ToLower(t.Name()), cluster: "mirrors"}
+	r := &stand{zookeeper: kafkatest.SharedZooKeeper(t).Addr() + "/" + strings.ToLower(t.Name()), cluster: "mirrors"}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cfg := helix.DefaultConfig()
@@ -52,7 +52,7 @@ func newReal(t *testing.T) *real {
 }
 
 // start lets the controller lead until the test ends.
-func (r *real) start(t *testing.T) *Term {
+func (r *stand) start(t *testing.T) *Term {
 	t.Helper()
 	cfg := helix.DefaultControllerConfig()
 	cfg.ZooKeeper, cfg.Cluster, cfg.Name = r.zookeeper, r.cluster, "c1"
@@ -82,7 +82,7 @@ func (r *real) start(t *testing.T) *Term {
 }
 
 // join lets a worker take part until the test ends.
-func (r *real) join(t *testing.T, name string) {
+func (r *stand) join(t *testing.T, name string) {
 	t.Helper()
 	cfg := helix.DefaultParticipantConfig()
 	cfg.ZooKeeper, cfg.Cluster, cfg.Instance = r.zookeeper, r.cluster, name
@@ -103,7 +103,7 @@ func online(t *testing.T, term *Term, partitions int) {
 }
 
 func TestWhatUReplicatorLeftIsTakenOver(t *testing.T) {
-	r := newReal(t)
+	r := newStand(t)
 	ctx := t.Context()
 	admin := helix.NewAdmin(r.session, r.cluster)
 	require.NoError(t, admin.CreateCluster(ctx, map[string]string{"allowParticipantAutoJoin": "true", "AutoBalancing": "enable"}))
@@ -132,7 +132,7 @@ func TestWhatUReplicatorLeftIsTakenOver(t *testing.T) {
 }
 
 func TestOthersWritesAreSeenAndNotUndone(t *testing.T) {
-	r := newReal(t)
+	r := newStand(t)
 	term := r.start(t)
 	r.join(t, "w_1")
 	ctx := t.Context()
@@ -164,13 +164,16 @@ func TestOthersWritesAreSeenAndNotUndone(t *testing.T) {
 }
 
 func TestPinsOutliveATerm(t *testing.T) {
-	r := newReal(t)
+	r := newStand(t)
 	ctx := t.Context()
 	t.Run("first", func(t *testing.T) {
 		term := r.start(t)
 		r.join(t, "w_1")
 		r.join(t, "w_2")
-		require.Eventually(t, func() bool { return len(term.State().Workers) == 2 }, limit, 20*time.Millisecond)
+		require.Eventually(t, func() bool {
+			s := term.State()
+			return s.Workers["w_1"].usable() && s.Workers["w_2"].usable()
+		}, limit, 20*time.Millisecond)
 		require.NoError(t, term.Add(ctx, "orders", 4))
 		for p := range int32(4) {
 			require.NoError(t, term.Move(ctx, part("orders", p), "w_2"))
@@ -194,12 +197,15 @@ func TestManyTopicsComeOnlineAndOneMoreDisturbsNone(t *testing.T) {
 	if testkit.Long() {
 		topics = 1000
 	}
-	r := newReal(t)
+	r := newStand(t)
 	term := r.start(t)
 	for _, name := range []string{"w_1", "w_2", "w_3"} {
 		r.join(t, name)
 	}
-	require.Eventually(t, func() bool { return len(term.State().Workers) == 3 }, limit, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		s := term.State()
+		return s.Workers["w_1"].usable() && s.Workers["w_2"].usable() && s.Workers["w_3"].usable()
+	}, limit, 20*time.Millisecond)
 	var all []Topic
 	for i := range topics {
 		all = append(all, Topic{Name: "topic-" + partitionName(int32(i)), Partitions: partitions})

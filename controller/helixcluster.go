@@ -45,11 +45,12 @@ type helixCluster struct {
 	odd      map[string]bool // partitions with names that are none, told once
 }
 
-// ownWrite is what this term wrote last.
+// ownWrite is what this term wrote last, or read when a write of its own was refused.
 type ownWrite struct {
-	topic Topic
-	gone  bool
-	at    time.Time
+	topic  Topic
+	record *helix.Record // nil when it is gone
+	gone   bool
+	at     time.Time
 }
 
 // seenTopic is a record that was read once.
@@ -242,11 +243,16 @@ func (c *helixCluster) readLocked(r helix.Resource) seenTopic {
 	if was, ok := c.seen[r.Name]; ok && was.record == r.Ideal.Record && was.version == r.Ideal.Version {
 		return was
 	}
-	topic := Topic{Name: r.Name, Partitions: int32(r.Ideal.Partitions()), Version: r.Ideal.Version, Assigned: Assignment{}}
-	for name, workers := range r.Ideal.Record.Map {
+	return seenTopic{record: r.Ideal.Record, version: r.Ideal.Version, topic: c.topicLocked(r.Name, r.Ideal)}
+}
+
+// topicLocked reads an ideal state.
+func (c *helixCluster) topicLocked(resource string, ideal *helix.IdealState) Topic {
+	topic := Topic{Name: resource, Partitions: int32(ideal.Partitions()), Version: ideal.Version, Assigned: Assignment{}}
+	for name, workers := range ideal.Record.Map {
 		p, ok := parsePartition(name)
 		if !ok {
-			c.tellOddLocked(r.Name, name)
+			c.tellOddLocked(resource, name)
 			continue
 		}
 		if len(workers) == 0 {
@@ -255,7 +261,7 @@ func (c *helixCluster) readLocked(r helix.Resource) seenTopic {
 		topic.Assigned[p] = workers
 		topic.Partitions = max(topic.Partitions, p+1) // a record that says less of itself than it holds
 	}
-	return seenTopic{record: r.Ideal.Record, version: r.Ideal.Version, topic: topic}
+	return topic
 }
 
 // tellOddLocked says once that a partition's name is none.
@@ -297,8 +303,8 @@ func (c *helixCluster) own(writes ...ownWrite) {
 func (c *helixCluster) idealState(t Topic) *helix.IdealState {
 	ideal := helix.NewIdealState(t.Name, int(t.Partitions), replicas)
 	c.mu.Lock()
-	if was, ok := c.seen[t.Name]; ok && was.version == t.Version {
-		ideal.Record = was.record.Clone()
+	if was := c.recordLocked(t); was != nil {
+		ideal.Record = was.Clone()
 		ideal.SetPartitions(int(t.Partitions))
 		for name := range ideal.Record.Map {
 			if _, ours := parsePartition(name); ours {
@@ -314,11 +320,23 @@ func (c *helixCluster) idealState(t Topic) *helix.IdealState {
 	return ideal
 }
 
+// recordLocked is the record that a topic was made from, if it is still known.
+func (c *helixCluster) recordLocked(t Topic) *helix.Record {
+	if own, ok := c.wrote[t.Name]; ok && own.record != nil && own.topic.Version == t.Version {
+		return own.record
+	}
+	if seen, ok := c.seen[t.Name]; ok && seen.version == t.Version {
+		return seen.record
+	}
+	return nil
+}
+
 // Create implements Cluster.
 func (c *helixCluster) Create(ctx context.Context, topics ...Topic) error {
 	return c.each(ctx, topics, func(ctx context.Context, ideal *helix.IdealState) error {
 		err := c.term.Admin().AddResource(ctx, ideal)
 		if errors.Is(err, helix.ErrExists) {
+			c.reread(ctx, ideal.Resource())
 			return &ExistsError{Topic: ideal.Resource()}
 		}
 		return translate(err)
@@ -328,8 +346,26 @@ func (c *helixCluster) Create(ctx context.Context, topics ...Topic) error {
 // Write implements Cluster.
 func (c *helixCluster) Write(ctx context.Context, topics []Topic) error {
 	return c.each(ctx, topics, func(ctx context.Context, ideal *helix.IdealState) error {
-		return translate(c.term.Admin().SetIdealState(ctx, ideal))
+		err := translate(c.term.Admin().SetIdealState(ctx, ideal))
+		if errors.Is(err, ErrConflict) {
+			c.reread(ctx, ideal.Resource())
+		}
+		return err
 	})
+}
+
+// reread looks at what another writer left, so that the next try builds on it even if the watch is late.
+func (c *helixCluster) reread(ctx context.Context, topic string) {
+	ideal, err := c.term.Admin().IdealState(ctx, topic)
+	switch {
+	case errors.Is(err, helix.ErrNotFound):
+		c.own(ownWrite{topic: Topic{Name: topic}, gone: true})
+	case err == nil:
+		c.mu.Lock()
+		read := c.topicLocked(topic, ideal)
+		c.mu.Unlock()
+		c.own(ownWrite{topic: read, record: ideal.Record})
+	}
 }
 
 // each writes many ideal states at once, and notes those that were written, also when others failed.
@@ -345,10 +381,12 @@ func (c *helixCluster) each(ctx context.Context, topics []Topic, write func(cont
 		topic.Version = ideal.Version
 		mu.Lock()
 		defer mu.Unlock()
-		written = append(written, ownWrite{topic: topic})
+		written = append(written, ownWrite{topic: topic, record: ideal.Record})
 		return nil
 	})
-	c.own(written...)
+	if len(written) > 0 {
+		c.own(written...)
+	}
 	return err
 }
 
