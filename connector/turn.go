@@ -72,3 +72,6 @@ func (c *Connector) hold(on bool) {
 
 // SetLimits bounds what all partitions together take from the source, from now on.
 func (c *Connector) SetLimits(l mirror.Limits) { c.mirror.SetLimits(l) }
+
+// Load is how busy the mirror loops are.
+func (c *Connector) Load() mirror.Load { return c.mirror.Load() }

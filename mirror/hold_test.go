@@ -142,6 +142,19 @@ func TestStoreOutOfReachEndsNothing(t *testing.T) {
 	}
 	cancel()
 	require.NoError(t, <-ended)
+	require.GreaterOrEqual(t, r.mirror.Load().Unstored, int64(3))
+}
+
+func TestLoadCountsBatches(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{})
+	r.openAt()
+	r.feed(4, made{base: 2, numbers: []int{2}}, made{base: 3, numbers: []int{3}})
+	sum := 0
+	for _, n := range r.mirror.Load().Queued {
+		sum += n
+	}
+	require.Equal(t, 2, sum)
 }
 
 type saver func(context.Context, []offsets.Checkpoint) error

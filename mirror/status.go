@@ -120,3 +120,23 @@ func (l *Lane) stateLocked() (State, string) {
 }
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
+
+// Load is how busy a worker is, in figures that older tools know.
+type Load struct {
+	Queued   []int // batches that each stream's lanes hold
+	Unstored int64 // checkpoints that commits have failed to store, ever
+}
+
+// Load counts.
+func (m *Mirror) Load() Load {
+	l := Load{Queued: make([]int, len(m.streams))}
+	for i, s := range m.streams {
+		l.Unstored += s.unstored.Load()
+		for _, lane := range s.list() {
+			lane.mu.Lock()
+			l.Queued[i] += len(lane.in.entries) + lane.out.queue.len()
+			lane.mu.Unlock()
+		}
+	}
+	return l
+}

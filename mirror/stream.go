@@ -155,7 +155,8 @@ type Stream struct {
 	pending []*Lane
 	spare   []*Lane
 
-	saving sync.Mutex // one commit at a time
+	saving   sync.Mutex   // one commit at a time
+	unstored atomic.Int64 // checkpoints that commits have failed to store, ever
 }
 
 func (s *Stream) budget() *slab.Budget { return s.deps.Pool.Budget() }
@@ -312,6 +313,9 @@ func (s *Stream) commitLocked(ctx context.Context) error {
 		// Another owner is further, or began a newer epoch. What we wanted to write is true and older: it does no harm that it is not written.
 		s.deps.Log.Warn("checkpoints overtaken by another owner", "err", conflict)
 		err = nil
+	}
+	if err != nil {
+		s.unstored.Add(int64(len(lanes)))
 	}
 	for i, l := range lanes {
 		c := checkpoints[i]

@@ -51,6 +51,13 @@ type Model struct {
 	mu        sync.Mutex // guards what follows; a leaf
 	entries   map[route.Partition]*entry
 	suspended time.Time // since when; zero: not
+	failures  Failures
+}
+
+// Failures counts the steps that have led to ERROR, since the beginning.
+type Failures struct {
+	Online  int64
+	Offline int64 // and DROPPED
 }
 
 // entry is one partition.
@@ -197,6 +204,11 @@ func (m *Model) reached(e *entry, to State, err error) {
 		}
 		return
 	}
+	if to == Online {
+		m.failures.Online++
+	} else {
+		m.failures.Offline++
+	}
 	e.state = Error
 	e.retryAt = m.deps.Now().Add(m.cfg.pause(e.failed))
 	e.failed++
@@ -204,6 +216,13 @@ func (m *Model) reached(e *entry, to State, err error) {
 	case m.retry <- struct{}{}:
 	default:
 	}
+}
+
+// Failures are those up to now.
+func (m *Model) Failures() Failures {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failures
 }
 
 // States is a copy of where every known partition stands.

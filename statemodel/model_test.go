@@ -158,6 +158,7 @@ func TestErrorIsLeftWithoutAHuman(t *testing.T) {
 		}()
 		require.ErrorIs(t, m.Transition(ctx, orders, Offline, Online), errBroken)
 		require.Equal(t, Error, m.States()[orders])
+		require.Equal(t, Failures{Online: 1}, m.Failures())
 		synctest.Wait()
 		time.Sleep(time.Hour)
 		synctest.Wait()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/causeway-mirror/causeway/internal/classic"
+	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
 )
 
@@ -105,9 +106,9 @@ func (s *settings) reportTo(v *classic.Values) error {
 	if name == "" {
 		name = hostName()
 	}
-	s.graphite = graphite{
-		address: net.JoinHostPort(host, strconv.Itoa(port)), seconds: max(1, v.Int("graphite_report_freq_in_sec")),
-		prefix: strings.Join([]string{"stats", v.String("region"), "counter", v.String("metrics_prefix"), name}, "."),
+	s.graphite = graphite.Config{
+		Address: net.JoinHostPort(host, strconv.Itoa(port)), Interval: time.Duration(max(1, v.Int("graphite_report_freq_in_sec"))) * time.Second,
+		Prefix: strings.Join([]string{"stats", v.String("region"), "counter", v.String("metrics_prefix"), name}, "."),
 	}
 	return nil
 }

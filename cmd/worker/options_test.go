@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/internal/graphite"
 )
 
 // files are the properties files of a uReplicator worker in a folder of their own.
@@ -75,7 +77,7 @@ fetch.message.max.bytes=1048576
 	require.True(t, s.rateable)
 	require.Equal(t, ":8090", s.Server.Listen)
 	require.False(t, s.mute)
-	require.Equal(t, graphite{address: "g1:2003", prefix: "stats.eu.counter.ureplicator-worker.h1", seconds: 60}, s.graphite)
+	require.Equal(t, graphite.Config{Address: "g1:2003", Prefix: "stats.eu.counter.ureplicator-worker.h1", Interval: time.Minute}, s.graphite)
 	require.Equal(t, []string{"fetch.message.max.bytes"}, s.Route.Source.Ignored, "what the worker reads itself is not called ignored")
 	require.Equal(t, []string{"-enable_filter has no effect"}, s.warnings)
 }
@@ -97,7 +99,7 @@ func TestOldDefaultsHold(t *testing.T) {
 	require.True(t, s.mute, "without worker_port there is no REST")
 	require.Zero(t, s.Route.Limits)
 	require.False(t, s.rateable)
-	require.Empty(t, s.graphite.address)
+	require.Empty(t, s.graphite.Address)
 }
 
 func TestValuesThatWereReplacedSilentlyWarnOnce(t *testing.T) {

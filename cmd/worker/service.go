@@ -24,6 +24,7 @@ import (
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/backoff"
+	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -201,6 +202,11 @@ func (v *service) run(ctx context.Context) error {
 		})
 	}
 	parts.Go(func() { v.remember(serving) })
+	if v.settings.graphite.Address != "" {
+		parts.Go(func() {
+			graphite.New(v.settings.graphite, v.log.Named("graphite"), newFigures(v, time.Now()).read).Run(serving)
+		})
+	}
 	mirrored := make(chan error, 1)
 	go func() { // owned by run, unless it does not stop in time: then the process ends
 		err := v.engine.Run(mirroring)

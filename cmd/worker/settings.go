@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
 )
 
@@ -13,18 +14,11 @@ type settings struct {
 	native.File
 
 	id       string
-	mute     bool   // no HTTP is served
-	hostname string // under which others reach this process; empty: the machine's
-	rateable bool   // PUT /ratelimiter may change route.limits.records_per_second
-	graphite graphite
+	mute     bool            // no HTTP is served
+	hostname string          // under which others reach this process; empty: the machine's
+	rateable bool            // PUT /ratelimiter may change route.limits.records_per_second
+	graphite graphite.Config // without an address nothing is reported
 	warnings []string
-}
-
-// graphite is where metrics are sent to under their old names.
-type graphite struct {
-	address string // HOST:PORT; empty: nowhere
-	prefix  string
-	seconds int
 }
 
 // read understands a command line: the native file, or the old options.
