@@ -65,8 +65,8 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 		limit = minFetch // one batch is enough to try with
 	}
 	room := limit - l.in.held
-	if l.in.held > 0 && room < limit/4 {
-		return 0 // many small fetches cost more than a short wait for more room
+	if l.in.held > 0 && room < max(limit/4, min(limit/2, worthAsking)) {
+		return 0 // many small fetches cost the brokers more than a short wait for more room costs us
 	}
 	return max(room, minFetch)
 }

@@ -3,7 +3,8 @@ package mirror
 import "time"
 
 const (
-	leastLimit  = 1 << 20
+	leastLimit  = 2 << 20
+	worthAsking = 1 << 20 // room from which a fetch is worth its cost, however little the lane may hold
 	meterWindow = 100 * time.Millisecond
 	// minAckAge is how long the shortest acknowledgement time counts: long enough to survive a busy phase, short enough to notice that
 	// the way has become longer.
