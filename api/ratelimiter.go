@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 )
 
 // errNoRate is what uReplicator's limiter says of rates that are none.
@@ -16,7 +15,7 @@ var errNoRate = errors.New("rate must be positive")
 func NewRateLimiter(set func(recordsPerSecond float64) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case strings.TrimSuffix(r.URL.Path, "/") != "/ratelimiter":
+		case r.URL.Path != "/ratelimiter":
 			compatError(w, r, http.StatusNotFound)
 		case r.Method != http.MethodPut:
 			w.Header().Set("Allow", http.MethodPut)
@@ -43,25 +42,5 @@ func limitRate(w http.ResponseWriter, text string, set func(float64) error) {
 		compatText(w, http.StatusBadRequest, "Failed to add new topic, with exception: %s\n", err)
 		return
 	}
-	compatText(w, http.StatusOK, "Successfully set rate: %s\n", javaDouble(rate))
-}
-
-// javaDouble writes a number as Java does: always with a fraction.
-func javaDouble(f float64) string {
-	if f >= 1e7 || f < 1e-3 {
-		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'E', -1, 64), "E")
-		if !strings.Contains(mantissa, ".") {
-			mantissa += ".0"
-		}
-		n, err := strconv.Atoi(exponent)
-		if err != nil {
-			return mantissa + "E" + exponent
-		}
-		return mantissa + "E" + strconv.Itoa(n)
-	}
-	text := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(text, ".") {
-		text += ".0"
-	}
-	return text
+	compatText(w, http.StatusOK, "Successfully set rate: %s\n", text) // as it was typed
 }

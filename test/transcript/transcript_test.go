@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,20 +47,15 @@ func join(t *testing.T, zookeeper, cluster, name string) {
 	})
 }
 
-// start builds and runs the controller with the options of uReplicator's start scripts and gives its base URL.
-func start(t *testing.T, zookeeper, cluster string) string {
+// start builds and runs a program and gives its base URL, once a call is answered. portOption is followed by the port.
+func start(t *testing.T, name, portOption, probe string, args ...string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "causeway-controller")
-	out, err := exec.Command("go", "build", "-o", binary, "../../cmd/controller").CombinedOutput()
+	binary := filepath.Join(t.TempDir(), "causeway-"+name)
+	out, err := exec.Command("go", "build", "-o", binary, "../../cmd/"+name).CombinedOutput()
 	require.NoError(t, err, string(out))
 	ports, err := kafkad.FreePorts(1)
 	require.NoError(t, err)
-	program := kafkatest.NewProgram("controller", t.TempDir(), binary,
-		"-helixClusterName", cluster, "-zookeeper", zookeeper, "-port", strconv.Itoa(ports[0]), "-instanceId", "ctl01", "-env", "dc1.lab",
-		"-hostname", "127.0.0.1", "-srcKafkaZkPath", zookeeper, "-destKafkaZkPath", zookeeper, "-enableSrcKafkaValidation", "true",
-		"-groupId", "urep-lab", "-offsetRefreshIntervalInSec", "1", "-autoRebalanceDelayInSeconds", "5",
-		"-localBackupFilePath", t.TempDir(), "backUpToGit", "false",
-	)
+	program := kafkatest.NewProgram(name, t.TempDir(), append([]string{binary, portOption, strconv.Itoa(ports[0])}, args...)...)
 	require.NoError(t, program.Start())
 	t.Cleanup(func() {
 		err := program.Stop()
@@ -70,10 +67,39 @@ func start(t *testing.T, zookeeper, cluster string) string {
 	})
 	base := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	require.Eventually(t, func() bool {
-		a, err := Call{Method: http.MethodGet, Path: "/health"}.Do(http.DefaultClient, base)
+		a, err := Call{Method: http.MethodGet, Path: probe}.Do(http.DefaultClient, base)
 		return err == nil && a.Status == http.StatusOK
-	}, time.Minute, 100*time.Millisecond, "the controller leads")
+	}, time.Minute, 100*time.Millisecond, "%s answers", name)
 	return base
+}
+
+// startController gives it the options of uReplicator's start scripts.
+func startController(t *testing.T, zookeeper, cluster string) string {
+	t.Helper()
+	return start(t, "controller", "-port", "/health",
+		"-helixClusterName", cluster, "-zookeeper", zookeeper, "-instanceId", "ctl01", "-env", "dc1.lab",
+		"-hostname", "127.0.0.1", "-srcKafkaZkPath", zookeeper, "-destKafkaZkPath", zookeeper, "-enableSrcKafkaValidation", "true",
+		"-groupId", "urep-lab", "-offsetRefreshIntervalInSec", "1", "-autoRebalanceDelayInSeconds", "5",
+		"-localBackupFilePath", t.TempDir(), "backUpToGit", "false",
+	)
+}
+
+// startWorker gives it files as uReplicator's workers have them; no rate is configured.
+func startWorker(t *testing.T, kafka *kafkatest.Cluster, cluster string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name string, lines ...string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+		return path
+	}
+	brokers, zookeeper := "bootstrap.servers="+strings.Join(kafka.Bootstrap(), ","), kafka.ZooKeeper().Addr()
+	return start(t, "worker", "-worker_port", "/healthz",
+		"-helix_config", file("helix.properties", "zkServer="+zookeeper, "instanceId=urepWorker_02", "helixClusterName="+cluster),
+		"-consumer_config", file("consumer.properties", brokers, "zookeeper.connect="+zookeeper, "group.id=urep-lab"),
+		"-producer_config", file("producer.properties", brokers),
+		"-topic_mappings", file("mapping.properties", "alpha=alpha.copy"),
+	)
 }
 
 // replay makes the calls of a section and compares the answers. What a GET shows may take a moment to come about.
@@ -98,7 +124,7 @@ func replay(t *testing.T, base string, calls []Call, allowed []*Difference) {
 	}
 }
 
-func TestTheControllerAnswersAsUReplicators(t *testing.T) {
+func TestControllerAndWorkerAnswerAsUReplicators(t *testing.T) {
 	kafkatest.Require(t)
 	const cluster = "testMirrorMaker"
 	calls, err := Calls("testdata/calls.jsonl")
@@ -114,10 +140,11 @@ func TestTheControllerAnswersAsUReplicators(t *testing.T) {
 		kafka.CreateTopic(t, topic, partitions, nil)
 	}
 	zookeeper := kafka.ZooKeeper().Addr()
-	base := start(t, zookeeper, cluster)
+	base := startController(t, zookeeper, cluster)
 	replay(t, base, sections["A"], allowed)
 	join(t, zookeeper, cluster, "urepWorker_01")
 	replay(t, base, sections["B"], allowed)
 	replay(t, base, sections["C"], allowed)
+	replay(t, startWorker(t, kafka, cluster), sections["W"], allowed)
 	require.Empty(t, Needed(allowed), "lines of differences.tsv that no call needs")
 }
