@@ -31,9 +31,10 @@ func compatJSON(w http.ResponseWriter, body any) {
 
 func write(w http.ResponseWriter, code int, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
+	w.Header().Set("X-Content-Type-Options", "nosniff") // what clients sent stands in answers
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
-	_, _ = w.Write(body)
+	_, _ = w.Write(body) //nolint:gosec // plain text or JSON, which browsers are told not to take for anything else
 }
 
 // compatFault is what the HTTP framework of uReplicator said of a status: clients parse it.
