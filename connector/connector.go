@@ -269,9 +269,12 @@ func (c *Connector) stale() (parts []*partition) {
 	return parts
 }
 
+// drainShare is the part of the shutdown timeout, in tenths, after which partitions are given up: what follows needs some of it, too.
+const drainShare = 8
+
 // stop drains one partition and lets go of it.
 func (c *Connector) stop(ctx context.Context, p *partition) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.ShutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.ShutdownTimeout*drainShare/10)
 	defer cancel()
 	c.release(ctx, p)
 	c.mu.Lock()
@@ -300,7 +303,7 @@ func (c *Connector) release(ctx context.Context, p *partition) {
 
 // drainAll drains every lane at once and commits, within the shutdown timeout. What is unanswered then is found out at the next start.
 func (c *Connector) drainAll(work context.Context) error {
-	ctx, cancel := context.WithTimeout(work, c.cfg.ShutdownTimeout*8/10)
+	ctx, cancel := context.WithTimeout(work, c.cfg.ShutdownTimeout*drainShare/10)
 	defer cancel()
 	c.mu.Lock()
 	var running []*partition
