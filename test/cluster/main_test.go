@@ -32,7 +32,7 @@ func (b built) Run() int {
 	}
 	defer os.RemoveAll(dir) // best effort
 	programs = dir
-	for _, name := range []string{"worker"} {
+	for _, name := range []string{"worker", "controller"} {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/causeway-mirror/causeway/cmd/"+name) // TestMain has no context
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
