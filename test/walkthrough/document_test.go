@@ -28,8 +28,8 @@ type command struct {
 }
 
 var (
-	fence  = regexp.MustCompile("(?ms)^```(sh|properties|yaml)(?: ([a-z.-]+))?\n(.*?)^```$|^## ([^\n]*)$")
-	answer = regexp.MustCompile(`^# ([1-5][0-9][0-9]) (.*)$`)
+	fence  = regexp.MustCompile("(?s)\n```(sh|properties|yaml)(?: ([a-z.-]+))?\n(.*?\n)```|\n## ([^\n]*)")
+	answer = regexp.MustCompile(`^# ([1-5][0-9][0-9])(?: (.*))?$`)
 	word   = regexp.MustCompile(`'([^']*)'|(\S+)`)
 )
 
