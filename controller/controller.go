@@ -33,6 +33,7 @@ type Controller struct {
 	cfg     Config
 	deps    Deps
 	metrics *metrics
+	tallies *tallies
 	term    atomic.Pointer[Term]
 }
 
@@ -41,7 +42,7 @@ func New(cfg Config, deps Deps) (*Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Controller{cfg: cfg, deps: deps, metrics: newMetrics(deps.Registerer, deps.Route.String())}, nil
+	return &Controller{cfg: cfg, deps: deps, metrics: newMetrics(deps.Registerer, deps.Route.String()), tallies: &tallies{}}, nil
 }
 
 // Run takes part until ctx ends. It returns an error only for what no new attempt can mend.
@@ -84,6 +85,7 @@ type Term struct {
 	cfg     Config
 	deps    Deps
 	metrics *metrics
+	tallies *tallies
 	cluster Cluster
 	began   time.Time
 	turns   chan struct{} // holds one token while nobody changes ideal states
@@ -99,7 +101,7 @@ type Term struct {
 func newTerm(c *Controller, cluster Cluster) *Term {
 	now := time.Now()
 	t := &Term{
-		cfg: c.cfg, deps: c.deps, metrics: c.metrics, cluster: cluster, began: now,
+		cfg: c.cfg, deps: c.deps, metrics: c.metrics, tallies: c.tallies, cluster: cluster, began: now,
 		turns: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 		crew: newCrew(c.cfg.Rebalance.Delay), lag: newLagTable(c.cfg), repairs: newRepairs(),
 	}

@@ -15,6 +15,7 @@ import (
 type discoveryReport struct {
 	excluded map[string]string // topic → why it is not mirrored
 	missing  map[string]bool   // topics that are mirrored but not in the source
+	differs  map[string]int32  // topics whose partition count is not the source's, after what could be done, and by how much
 }
 
 // discovers says whether topics are found by name.
@@ -39,12 +40,20 @@ func (t *Term) discover(ctx context.Context) error {
 		}
 	}
 	s := t.cluster.State()
-	report := &discoveryReport{excluded: map[string]string{}, missing: map[string]bool{}}
+	report := &discoveryReport{excluded: map[string]string{}, missing: map[string]bool{}, differs: map[string]int32{}}
 	var found []Topic
 	var faults []error
+	failed := int64(0)
 	for _, name := range slices.Sorted(maps.Keys(source)) {
 		if topic, ok := s.Topics[name]; ok {
-			faults = append(faults, t.follow(ctx, topic, source[name]))
+			grown, err := t.follow(ctx, topic, source[name])
+			if err != nil {
+				faults = append(faults, err)
+				failed++
+			}
+			if diff := max(source[name]-topic.Partitions, topic.Partitions-source[name]); diff > 0 && !grown {
+				report.differs[name] = diff
+			}
 			continue
 		}
 		if reason := t.refuse(s, name, target); reason != "" {
@@ -56,8 +65,13 @@ func (t *Term) discover(ctx context.Context) error {
 	t.missing(s, source, report)
 	t.report.Store(report)
 	if len(found) > 0 {
-		faults = append(faults, t.adopt(ctx, found))
+		if err = t.adopt(ctx, found); err != nil {
+			faults = append(faults, err)
+			failed += int64(len(found))
+		}
 	}
+	t.tallies.discoveries.Add(1)
+	t.tallies.failed.Store(failed)
 	return errors.Join(faults...)
 }
 
@@ -97,6 +111,7 @@ func (t *Term) adopt(ctx context.Context, found []Topic) error {
 		}
 		return fmt.Errorf("add %d topics that were discovered: %w", len(found), err)
 	}
+	t.tallies.adopted.Add(int64(len(found)))
 	for _, topic := range found {
 		e := events.Event{Type: events.TopicDiscovered, Severity: events.Info, Topic: topic.Name}
 		e.Message = fmt.Sprintf("topic %s with %d partitions was discovered", topic.Name, topic.Partitions)
@@ -105,21 +120,32 @@ func (t *Term) adopt(ctx context.Context, found []Topic) error {
 	return nil
 }
 
-// follow lets a topic grow with the source. A smaller source is another topic of that name: nothing is taken away.
-func (t *Term) follow(ctx context.Context, topic Topic, count int32) error {
+// follow lets a topic grow with the source and says whether it did. A smaller source is another topic of that name: nothing is taken away.
+func (t *Term) follow(ctx context.Context, topic Topic, count int32) (grown bool, err error) {
 	if count <= topic.Partitions || !t.cfg.Discovery.Expand {
-		return nil
+		return false, nil
 	}
-	if err := t.Expand(ctx, topic.Name, count); err != nil {
+	if err = t.Expand(ctx, topic.Name, count); err != nil {
 		if isGone(err) {
-			return nil
+			return false, nil
 		}
-		return fmt.Errorf("expand topic %s: %w", topic.Name, err)
+		return false, fmt.Errorf("expand topic %s: %w", topic.Name, err)
 	}
+	t.tallies.expanded.Add(1)
 	e := events.Event{Type: events.PartitionsAdded, Severity: events.Info, Topic: topic.Name}
 	e.Message = fmt.Sprintf("topic %s has grown from %d to %d partitions", topic.Name, topic.Partitions, count)
 	t.deps.Events.Emit(e)
-	return nil
+	return true, nil
+}
+
+// Discrepancy is what the last discovery found to differ from the source; nothing before the first. No IO, unlike Compare.
+func (t *Term) Discrepancy() Discrepancy {
+	report := t.report.Load()
+	d := Discrepancy{Missing: len(report.missing), Mismatched: report.differs}
+	for _, diff := range report.differs {
+		d.Partitions += int(diff)
+	}
+	return d
 }
 
 // missing tells, once each, of topics that the source no longer has. They stay: a cluster in trouble may leave topics out, and what a deleted

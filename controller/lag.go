@@ -91,6 +91,7 @@ func (t *Term) measure(ctx context.Context) error {
 	}
 	t.lag.keepLocked(parts, t.metrics)
 	t.lag.ran = now
+	t.tallies.lagRuns.Add(1)
 	return nil
 }
 
@@ -175,6 +176,17 @@ func (t *Term) Lag(p route.Partition) (Sample, bool) {
 		return tr.last, true
 	}
 	return Sample{}, false
+}
+
+// Lags gives the last samples of all partitions.
+func (t *Term) Lags() map[route.Partition]Sample {
+	t.lag.mu.Lock()
+	defer t.lag.mu.Unlock()
+	out := make(map[route.Partition]Sample, len(t.lag.tracks))
+	for p, tr := range t.lag.tracks {
+		out[p] = tr.last
+	}
+	return out
 }
 
 // LagRun says when lag was measured last, and how many partitions could not be; the zero time when it never was.

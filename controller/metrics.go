@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -60,4 +62,28 @@ func (m *metrics) forget() {
 	m.lagRecords.Reset()
 	m.topics.Reset()
 	m.partitions.Reset()
+}
+
+// tallies count what a controller has done since it started, over its terms.
+type tallies struct {
+	rebalances, lagRuns, discoveries, adopted, expanded, failed atomic.Int64
+}
+
+// Tally is what a controller has done since it started, over its terms.
+type Tally struct {
+	Rebalances  int64 // that moved something
+	LagRuns     int64 // measurements of lag that succeeded
+	Discoveries int64
+	Adopted     int64 // topics that were discovered
+	Expanded    int64 // topics that were let grow
+	Failed      int64 // topics that the last discovery could not add or expand
+}
+
+// Tally counts what was done.
+func (c *Controller) Tally() Tally {
+	n := c.tallies
+	return Tally{
+		Rebalances: n.rebalances.Load(), LagRuns: n.lagRuns.Load(), Discoveries: n.discoveries.Load(), Adopted: n.adopted.Load(),
+		Expanded: n.expanded.Load(), Failed: n.failed.Load(),
+	}
 }

@@ -98,6 +98,7 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		return 0, fmt.Errorf("rebalance: %w", err)
 	}
 	if moved > 0 {
+		t.tallies.rebalances.Add(1)
 		t.metrics.rebalanceSeconds.Observe(time.Since(began).Seconds())
 		t.deps.Events.Emit(events.Event{Type: events.RebalanceFinished, Severity: events.Info, Message: fmt.Sprintf("%d partitions got another owner", moved)})
 	}

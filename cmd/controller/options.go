@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/classic"
+	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets/zk"
 	"github.com/causeway-mirror/causeway/route"
@@ -161,6 +162,7 @@ func fromValues(v *classic.Values) (settings, error) {
 	if port := v.Int("c3Port"); port > 0 {
 		s.chaperone = net.JoinHostPort(v.String("c3Host"), strconv.Itoa(port))
 	}
+	s.graphite = optionGraphite(v, s.hostname)
 	for _, name := range []string{"mode", "numOffsetThread", "blockingQueueSize", "enableJmxReport"} {
 		if v.Given(name) {
 			v.Warn("-%s has no effect", name)
@@ -172,6 +174,23 @@ func fromValues(v *classic.Values) (settings, error) {
 	}
 	err := s.validate()
 	return s, err
+}
+
+// optionGraphite reads where figures go. Their names need the environment; without it there are none, as there never were.
+func optionGraphite(v *classic.Values, host string) graphite.Config {
+	port := v.Int("graphitePort")
+	if port == 0 || v.String("graphiteHost") == "" || !v.Bool("enableGraphiteReport") {
+		return graphite.Config{}
+	}
+	dc, name, ok := strings.Cut(v.String("env"), ".")
+	if !ok || strings.Contains(name, ".") {
+		v.Warn("-env %q: is not <dc>.<name>, so that nothing is reported to Graphite", v.String("env"))
+		return graphite.Config{}
+	}
+	return graphite.Config{
+		Address: net.JoinHostPort(v.String("graphiteHost"), strconv.Itoa(port)), Interval: seconds(max(1, v.Int("graphiteReportFreqInSec"))),
+		Prefix: "stats." + dc + ".counter." + v.String("metricsPrefix") + "." + name + "." + host,
+	}
 }
 
 // optionTimes reads when what is done.

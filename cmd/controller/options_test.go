@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/controller"
+	"github.com/causeway-mirror/causeway/internal/graphite"
 )
 
 // least is what a command line needs.
@@ -106,6 +107,19 @@ func TestOldOptionsMeanWhatTheyMeant(t *testing.T) {
 		require.Contains(t, warnings, text)
 	}
 	require.Equal(t, 5*time.Minute, s.controller.Lag.Interval)
+}
+
+func TestFiguresGoToGraphiteUnderTheOldNames(t *testing.T) {
+	s, err := read(least("-graphiteHost", "g", "-graphitePort", "2003", "-env", "sjc1.main", "-hostname", "h1"))
+	require.NoError(t, err)
+	require.Equal(t, graphite.Config{Address: "g:2003", Prefix: "stats.sjc1.counter.kafka-mirror-maker-controller.main.h1", Interval: time.Minute}, s.graphite)
+	s, err = read(least("-graphiteHost", "g", "-graphitePort", "2003"))
+	require.NoError(t, err, "metrics never decide whether the controller starts")
+	require.Empty(t, s.graphite.Address)
+	require.Contains(t, strings.Join(s.warnings, ""), "-env")
+	s, err = read(least("-graphiteHost", "g", "-graphitePort", "2003", "-env", "a.b", "-enableGraphiteReport", "false"))
+	require.NoError(t, err)
+	require.Empty(t, s.graphite.Address)
 }
 
 func TestAPropertiesFileHoldsWhereNoOptionIsGiven(t *testing.T) {

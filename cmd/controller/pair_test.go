@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,9 +27,10 @@ const limit = 30 * time.Second
 
 // process is the program in this process.
 type process struct {
-	base string
-	stop func() int // gives the exit code
-	log  *lockedBuffer
+	base     string
+	stop     func() int // gives the exit code
+	log      *lockedBuffer
+	graphite net.Listener
 }
 
 // lockedBuffer may be read while the program writes.
@@ -54,7 +56,11 @@ func launch(t *testing.T, zookeeper, cluster, id string, more ...string) *proces
 	ports, err := kafkad.FreePorts(1)
 	require.NoError(t, err)
 	p := &process{base: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), log: &lockedBuffer{}}
+	p.graphite, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { p.graphite.Close() })
 	args := append([]string{
+		"-graphiteHost", "127.0.0.1", "-graphitePort", strconv.Itoa(kafkad.PortOf(p.graphite.Addr())), "-env", "dc.lab", "-graphiteReportFreqInSec", "1",
 		"-helixClusterName", cluster, "-zookeeper", zookeeper, "-port", strconv.Itoa(ports[0]), "-instanceId", id, "-hostname", "127.0.0.1",
 		"-localBackupFilePath", t.TempDir(), "-autoRebalanceDelayInSeconds", "0",
 	}, more...)
@@ -72,6 +78,22 @@ func launch(t *testing.T, zookeeper, cluster, id string, more ...string) *proces
 		}
 	})
 	return p
+}
+
+// reported waits for the next report to Graphite and gives it.
+func reported(t *testing.T, l net.Listener) string {
+	t.Helper()
+	text := ""
+	for deadline := time.Now().Add(limit); !strings.Contains(text, "topic.partitions.totalNumber 6"); { // earlier ones may still wait
+		require.True(t, time.Now().Before(deadline), text)
+		c, err := l.Accept()
+		require.NoError(t, err)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(3*time.Second)))
+		all, _ := io.ReadAll(c) // a connection that stays open ends by the deadline
+		text = string(all)
+		c.Close()
+	}
+	return text
 }
 
 // ask gives status and body of a call; 0 while nobody answers.
@@ -260,6 +282,10 @@ func TestTheNativeAPIChangesTheClusterAndSendsWritersToTheLeader(t *testing.T) {
 	second.eventually(t, http.MethodGet, "/api/v1/partitions?topic=orders&limit=1", http.StatusOK, `"state":"paused"`)
 	first.eventually(t, http.MethodGet, "/api/v1/topics/orders", http.StatusOK, `"states":{"mirroring":5,"paused":1}`)
 	first.eventually(t, http.MethodGet, "/api/v1/events?type=worker_joined", http.StatusOK, `worker w_2 joined`)
+	figures := reported(t, first.graphite)
+	for _, name := range []string{"leader.counter 1", "topic.partitions.totalNumber 6", "worker.liveInstances 2", "idealStates.topicPartitions.w_1.totalNumber 6", "worker.rebalance.rate.count "} {
+		require.Contains(t, figures, "stats.dc.counter.kafka-mirror-maker-controller.lab.127.0.0.1."+name)
+	}
 	first.eventually(t, http.MethodGet, "/metrics", http.StatusOK, `causeway_controller_leader{route="@source@target@1"} 1`)
 
 	status, saved := second.ask(http.MethodGet, "/api/v1/backup", "")

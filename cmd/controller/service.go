@@ -18,6 +18,7 @@ import (
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/offsets/zk"
 )
 
@@ -166,6 +167,11 @@ func (v *service) run(ctx context.Context) error {
 		}
 	})
 	parts.Go(func() { v.view.look(working, lookEvery) })
+	if v.settings.graphite.Address != "" {
+		parts.Go(func() {
+			graphite.New(v.settings.graphite, v.log.Named("graphite"), newFigures(v.controller, time.Now()).read).Run(serving)
+		})
+	}
 	context.AfterFunc(working, func() { v.view.draining.Store(true) })
 	err := v.controller.Run(working)
 	stopWorking()

@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/helix"
+	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets/zk"
 	"github.com/causeway-mirror/causeway/route"
@@ -33,6 +34,7 @@ type settings struct {
 	compat         api.CompatConfig
 	compares       bool // the old REST knows the source
 	chaperone      string
+	graphite       graphite.Config // without an address nothing is reported
 	log            native.Log
 	warnings       []string
 }
