@@ -216,3 +216,21 @@ func TestStoreOutOfReachIsWaitedFor(t *testing.T) {
 		require.True(t, at.Clean, p.String())
 	}
 }
+
+func TestPartitionThatBeginsWhileSuspendedWaitsForResume(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.Shared(t, kafkatest.Kafka3)
+	const topic = "suspended"
+	k.CreateTopic(t, topic, 1, nil)
+	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 100})
+	c, _ := startOn(t, k.Bootstrap(), k.Bootstrap(), newMoodyStore(t), nil)
+	part := route.Partition{Topic: topic}
+	c.Suspend()
+	require.NoError(t, c.Online(t.Context(), part))
+	require.Eventually(t, func() bool { return stateOf(c, part).State == "suspended" }, 20*time.Second, 5*time.Millisecond)
+	require.Zero(t, stateOf(c, part).Position, "fetches while suspended")
+	c.Resume()
+	caughtUp(t, c, topic)
+	d := kafkatest.Compare(t, k.Bootstrap(), k.Bootstrap(), topic, topic+"-copy")
+	require.True(t, d.Equal(), d.String())
+}
