@@ -143,8 +143,8 @@ func (b *backups) run(ctx context.Context) error {
 	}
 	saved.Time = at
 	cfg := b.term.cfg.Backup
-	if err = os.MkdirAll(cfg.Dir, 0o750); err != nil {
-		return fmt.Errorf("make the folder for backups: %w", err)
+	if err = prepareFolder(ctx, cfg); err != nil {
+		return err
 	}
 	files := b.term.backupFiles(saved)
 	for name, body := range files {
@@ -199,20 +199,36 @@ func replaceFile(path string, body any) error {
 	return os.Rename(path+".new", path)
 }
 
-// push commits and pushes what is in a clone. Nothing to commit is no error.
+// prepareFolder makes the folder for backups, as a clone where there is a repository.
+func prepareFolder(ctx context.Context, cfg Backup) error {
+	if cfg.Git != "" {
+		if _, err := os.Stat(filepath.Join(cfg.Dir, ".git")); errors.Is(err, os.ErrNotExist) {
+			return git(ctx, filepath.Dir(cfg.Dir), "clone", "--", cfg.Git, cfg.Dir)
+		}
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o750); err != nil {
+		return fmt.Errorf("make the folder for backups: %w", err)
+	}
+	return nil
+}
+
+// push commits and pushes what is in a clone.
 func push(ctx context.Context, dir string) error {
+	return errors.Join(
+		git(ctx, dir, "add", "--all"),
+		git(ctx, dir, "-c", "user.name=causeway", "-c", "user.email=causeway@localhost", "commit", "--allow-empty", "--message", "assignment"),
+		git(ctx, dir, "push", "origin", "HEAD"),
+	)
+}
+
+// git runs one command in a folder.
+func git(ctx context.Context, dir string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
-	for _, args := range [][]string{
-		{"add", "--all"},
-		{"-c", "user.name=causeway", "-c", "user.email=causeway@localhost", "commit", "--allow-empty", "--message", "assignment"},
-		{"push"},
-	} {
-		cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // fixed words, in the configured folder
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
-		}
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // fixed words, and the configured repository and folder
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
 	}
 	return nil
 }

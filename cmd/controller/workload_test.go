@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/controller"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// addresses are workers' APIs by id.
+type addresses map[string]string
+
+func (a addresses) Workers(context.Context) (map[string]string, error) { return a, nil }
+
+// serving answers with what handle gives for a call.
+func serving(t *testing.T, handle func(r *http.Request) (int, any)) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, body := handle(r)
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(body)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestTheWorkersMeasureThemselves(t *testing.T) {
+	pages := map[string]api.List[api.Partition]{
+		"":         {Items: []api.Partition{{Topic: "orders", Partition: 0, BytesPerSecond: 10, RecordsPerSecond: 1}}, Next: "orders/0"},
+		"orders/0": {Items: []api.Partition{{Topic: "orders", Partition: 1, BytesPerSecond: 20, RecordsPerSecond: 2}}},
+	}
+	good := serving(t, func(r *http.Request) (int, any) { return http.StatusOK, pages[r.URL.Query().Get("after")] })
+	bad := serving(t, func(*http.Request) (int, any) { return http.StatusInternalServerError, nil })
+	client := &http.Client{Timeout: workerTimeout}
+	t.Cleanup(client.CloseIdleConnections)
+	c := &crew{directory: addresses{"w1": good.URL, "w2": bad.URL}, client: client}
+	rates, err := c.Rates(t.Context())
+	require.NoError(t, err, "one worker that does not answer hides no other")
+	require.Equal(t, map[route.Partition]controller.Rate{
+		{Topic: "orders", Partition: 0}: {Bytes: 10, Messages: 1}, {Topic: "orders", Partition: 1}: {Bytes: 20, Messages: 2},
+	}, rates)
+	c.directory = addresses{"w2": bad.URL}
+	_, err = c.Rates(t.Context())
+	require.ErrorContains(t, err, "worker w2")
+	c.directory = addresses{}
+	rates, err = c.Rates(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, rates)
+}
+
+func TestTheMeasuringServiceIsAskedAsEver(t *testing.T) {
+	var asked []string
+	service := serving(t, func(r *http.Request) (int, any) {
+		asked = append(asked, r.URL.Path+" "+r.URL.Query().Get("tier"))
+		return http.StatusOK, map[string]any{
+			"orders": []map[string]any{{"startTimeSec": 0, "endTimeSec": 600, "totalBytes": 1200, "totalCount": 600}},
+			"other":  []map[string]any{{"startTimeSec": 600, "endTimeSec": 600, "totalBytes": 1200, "totalCount": 600}},
+		}
+	})
+	client := &http.Client{Timeout: workerTimeout}
+	t.Cleanup(client.CloseIdleConnections)
+	c := &chaperone{
+		address: strings.TrimPrefix(service.URL, "http://"), tier: "sjc", client: client,
+		topics: func() map[string]int32 { return map[string]int32{"orders": 2, "other": 1} },
+	}
+	rates, err := c.Rates(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"/chaperone3/rawmetrics sjc"}, asked)
+	require.Equal(t, map[route.Partition]controller.Rate{
+		{Topic: "orders", Partition: 0}: {Bytes: 1, Messages: 0.5}, {Topic: "orders", Partition: 1}: {Bytes: 1, Messages: 0.5},
+	}, rates)
+	require.Len(t, chunks(map[string]int32{"a": 1, "b": 1, "c": 1}, 2), 2)
+	require.Empty(t, chunks(nil, 2))
+}
