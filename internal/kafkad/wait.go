@@ -37,7 +37,13 @@ func (p *Process) Until(ctx context.Context, probe func(context.Context) error) 
 // was so busy that its session with ZooKeeper was over before it had begun.
 func (p *Process) Unlucky() bool {
 	log := p.Log()
-	return strings.Contains(log, "Address already in use") || strings.Contains(log, "Session expired either before or while waiting")
+	return strings.Contains(log, "Address already in use") || p.LostSession()
+}
+
+// LostSession says whether the process ended, now or at an earlier start, because its session with ZooKeeper was over too soon.
+func (p *Process) LostSession() bool {
+	log := p.Log()
+	return strings.Contains(log, "Session expired either before or while waiting") || strings.Contains(log, "KeeperErrorCode = Session expired")
 }
 
 // Poll calls probe until it returns nil, ctx ends or the time is over; then it returns what probe said last.

@@ -38,8 +38,18 @@ func (b *Broker) Addr() string { return kafkad.Loopback(b.port) }
 func (b *Broker) Proxy() *Proxy { return b.proxy }
 
 // Start starts the broker, again after Kill or Stop, and returns when it serves and is part of the cluster's metadata.
-// A broker registered in ZooKeeper can come back only when its old session is over; Start waits for that first.
+// A broker registered in ZooKeeper can come back only when its old session is over; Start waits for that first. On a machine so busy that
+// the new session is over too soon, it tries again.
 func (b *Broker) Start(ctx context.Context) error {
+	for try := 1; ; try++ {
+		err := b.startOnce(ctx)
+		if err == nil || try == kafkad.StartTries || b.Running() || !b.LostSession() {
+			return err
+		}
+	}
+}
+
+func (b *Broker) startOnce(ctx context.Context) error {
 	if zk := b.cluster.zk; zk != nil {
 		if err := zk.sessionOver(ctx, fmt.Sprintf("/brokers/ids/%d", b.id)); err != nil {
 			return fmt.Errorf("start %s: %w", b.Name, err)
