@@ -153,15 +153,15 @@ func TestAJoinMovesWhatBalanceNeedsAndWritesWhatDiffers(t *testing.T) {
 		require.NoError(t, term.Add(t.Context(), "big", 8))
 		require.NoError(t, term.Add(t.Context(), "small", 1))
 		pass(time.Second)
-		writes := r.cluster.writes
+		writes := r.cluster.written()
 		r.cluster.live("w2", true)
 		pass(time.Second)
 		owners := r.cluster.owners()
 		require.InDelta(t, 4.5, owners["w2"], 0.5)
-		require.LessOrEqual(t, r.cluster.writes-writes, 2)
-		writes = r.cluster.writes
+		require.LessOrEqual(t, r.cluster.written()-writes, 2)
+		writes = r.cluster.written()
 		pass(10 * time.Minute)
-		require.Equal(t, writes, r.cluster.writes, "what is balanced is left alone")
+		require.Equal(t, writes, r.cluster.written(), "what is balanced is left alone")
 	})
 }
 
@@ -432,14 +432,14 @@ func TestPartitionsInErrorAreResetLessAndLessOften(t *testing.T) {
 		require.NoError(t, term.Add(t.Context(), "orders", 2))
 		r.cluster.edit(func(*State) { r.cluster.failing[part("orders", 1)] = true })
 		pass(500 * time.Millisecond)
-		require.Empty(t, r.cluster.resets)
+		require.Empty(t, r.cluster.reset())
 		pass(10 * time.Minute)
-		require.InDelta(t, 14, len(r.cluster.resets), 3)
-		require.NotContains(t, r.cluster.resets, part("orders", 0))
-		n := len(r.cluster.resets)
+		require.InDelta(t, 14, len(r.cluster.reset()), 3)
+		require.NotContains(t, r.cluster.reset(), part("orders", 0))
+		n := len(r.cluster.reset())
 		r.cluster.edit(func(*State) { delete(r.cluster.failing, part("orders", 1)) })
 		pass(time.Hour)
-		require.Len(t, r.cluster.resets, n)
+		require.Len(t, r.cluster.reset(), n)
 	})
 }
 
@@ -452,14 +452,14 @@ func TestValidationCountsAndComparesWithoutChangingAnything(t *testing.T) {
 		require.NoError(t, term.Add(t.Context(), "ghost", 1))
 		require.NoError(t, term.TakeOff(t.Context(), part("orders", 0), true))
 		r.source.set(func() { r.source.counts["orders"] = 5 })
-		writes := r.cluster.writes
+		writes := r.cluster.written()
 		require.Equal(t, Validation{
 			Topics: 2, Partitions: 3, Online: 2, Offline: 1, Ideal: map[string]int{"w1": 3}, External: map[string]int{"w1": 3},
 		}, term.Validate())
 		d, err := term.Compare(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, Discrepancy{Missing: 1, Mismatched: map[string]int32{"orders": 3}, Partitions: 3}, d)
-		require.Equal(t, writes, r.cluster.writes)
+		require.Equal(t, writes, r.cluster.written())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -175,6 +176,20 @@ func (c *fakeCluster) Campaign(ctx context.Context, lead func(ctx context.Contex
 
 func (*fakeCluster) Leader(context.Context) (Leader, error) {
 	return Leader{ID: "c1", Address: "http://c1"}, nil
+}
+
+// written counts the topics that were written.
+func (c *fakeCluster) written() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes
+}
+
+// reset lists the partitions that were reset, in order.
+func (c *fakeCluster) reset() []route.Partition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.resets)
 }
 
 // owners counts the partitions of each worker in the ideal states.
