@@ -59,6 +59,42 @@ func TestRecordsAfterCompactedOnesAreNotTakenForStored(t *testing.T) {
 	}
 }
 
+// Nothing is left of the stored records, and an answer of the source says so before the target has said what it holds. If the checkpoint's offset
+// moved over them but not its sequence, the records behind them would be counted as stored, and lost.
+func TestEmptyRangeMovesNothingBeforeTheTargetIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		hint    offsets.Hint
+		recount bool
+		acked   route.Offset // before anything is sent
+	}{
+		"something is stored beyond the checkpoint": {hint: shows(51, 101), recount: true, acked: 100},
+		"nothing is": {hint: stands(49), acked: 102},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := firstAt(100)
+			at.Sequence, at.Opened, at.TargetOffset = 50, true, 100
+			r := newRig(t, at, 1, Plan{KeepAppendTime: true})
+			r.feed(102)
+			require.Equal(t, route.Offset(100), r.lane.Status().Acked)
+			r.hint(row.hint)
+			require.Equal(t, row.acked, r.lane.Status().Acked)
+			r.feed(106, made{base: 102, numbers: []int{102, 103}}, made{base: 104, numbers: []int{104, 105}})
+			_, recount := r.lane.Stale()
+			require.Equal(t, row.recount, recount)
+			if row.recount {
+				require.Zero(t, r.lane.Next(), "something is sent although nothing can be counted")
+				return
+			}
+			r.take(true, 50, 102, 103)
+			r.ok(true, 200)
+			r.take(true, 52, 104, 105)
+			r.ok(true, 202)
+		})
+	}
+}
+
 // A transaction's marker takes an offset and no sequence. An owner that died had cut the records behind it otherwise than the next one does: the
 // target stands inside one of its batches. That is no reason to begin a new epoch, by which every other owner is thrown out.
 func TestBoundaryInsideABatchBehindAMarkerIsNoReasonForANewEpoch(t *testing.T) {

@@ -176,9 +176,13 @@ func (l *Lane) takeCheckpoint() (offsets.Checkpoint, bool) {
 
 // cleanLocked says that the target has nothing of ours beyond the checkpoint.
 func (l *Lane) cleanLocked() bool {
+	return l.evenLocked() && l.out.flying.len() == 0 && l.out.sent == l.out.queue.head
+}
+
+// evenLocked says that the target has nothing of ours beyond the checkpoint but what this lane itself has sent since it knew.
+func (l *Lane) evenLocked() bool {
 	o := &l.out
-	known := o.phase == open || o.phase == certifying && o.walkTo == l.pos.checkpoint.Sequence
-	return known && o.flying.len() == 0 && o.sent == o.queue.head
+	return o.phase == open || o.phase == certifying && o.walkTo == l.pos.checkpoint.Sequence
 }
 
 // stored tells how the commit of a checkpoint went.

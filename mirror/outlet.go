@@ -303,10 +303,12 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	l.roomLeftLocked(now)
 }
 
-// trimLocked moves `acked` over ranges of which nothing is forwarded, if nothing before them is unacknowledged.
+// trimLocked moves `acked` over ranges of which nothing is forwarded, if nothing before them is unacknowledged. Before it is known that the target
+// has nothing beyond the checkpoint it moves nothing: records may have been taken away there since they were stored, and the walk counts from the
+// checkpoint's offset.
 func (l *Lane) trimLocked() {
 	q := &l.out.queue
-	if l.out.holed {
+	if l.out.holed || !l.evenLocked() {
 		return
 	}
 	for q.len() > 0 && q.at(q.head).records == 0 {

@@ -57,6 +57,7 @@ func (l *Lane) Hint(h offsets.Hint, f *route.Fault) {
 		l.unansweredLocked(f)
 	} else {
 		l.hintedLocked(h)
+		l.trimLocked()
 		l.passLocked()
 	}
 	l.wake.Sink()
@@ -97,7 +98,8 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 	case log:
 		l.unknownLocked(h)
 	case !c.Opened && c.Sequence == 0 && h.End == c.TargetOffset:
-		l.certifyLocked(o.queue.head) // nothing was ever stored
+		o.walkTo = c.Sequence // nothing was ever stored
+		l.certifyLocked(o.queue.head)
 	default:
 		o.askLog = true
 	}
@@ -117,6 +119,7 @@ func (l *Lane) unknownLocked(h offsets.Hint) {
 				"the target forgot our producer id and has deleted the records after the checkpoint: what was in flight may be stored twice").
 				Range(c.SourceOffset, c.SourceOffset))
 		}
+		l.out.walkTo = c.Sequence // the log shows nothing beyond the checkpoint
 		l.certifyLocked(l.out.queue.head)
 	}
 }
