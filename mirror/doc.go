@@ -3,7 +3,7 @@
 //
 // It promises:
 //   - order: a partition has one lane, the lane one queue, and only the queue's order is ever sent;
-//   - a position is committed only when an acknowledgement with acks=all covers everything before it (lane_ack.go);
+//   - a position is committed only when an acknowledgement with acks=all covers everything before it (outlet.go);
 //   - after any failure nothing new is sent before the take-over procedure has found out what the target holds (takeover.go);
 //   - nothing is skipped without an event.
 //
