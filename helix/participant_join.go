@@ -155,9 +155,9 @@ func (t *tenure) isMine(ctx context.Context) (bool, error) {
 func (t *tenure) awaitName(ctx context.Context) error {
 	path, began := t.cluster.liveInstance(t.instance), time.Now()
 	patience := t.session.Timeout() + t.p.cfg.TakeoverGrace
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
+	tick := time.NewTicker(max(t.session.Timeout()/nameChecks, time.Millisecond))
+	defer tick.Stop()
+	for over, last := false, began; ; {
 		changed := make(chan struct{}, 1)
 		data, stat, err := t.session.Get(ctx, path, func(Event) { changed <- struct{}{} })
 		if errors.Is(err, ErrNotFound) || err == nil && stat.Owner == t.session.ID() {
@@ -166,22 +166,37 @@ func (t *tenure) awaitName(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.log.Info("waiting for a live node of this instance's name", "owner", stat.Owner, "patience", patience.String())
-		select {
-		case <-changed:
-		case <-timer.C:
+		if over { // and the node is there all the same
 			taken := &TakenError{Instance: t.instance, Session: stat.Owner, Waited: time.Since(began).Round(time.Millisecond)}
 			if record, err := DecodeRecord(data); err == nil {
 				taken.Process = record.Simple[keyLiveInstance]
 			}
 			return taken
-		case <-t.session.Done():
-			return t.session.Err()
-		case <-ctx.Done():
-			return ctx.Err()
+		}
+		t.log.Info("waiting for a live node of this instance's name", "owner", stat.Owner, "patience", patience.String())
+		for again := false; !again; {
+			select {
+			case <-changed:
+				again = true
+			case now := <-tick.C:
+				// While ZooKeeper was silent, or this process stood still, nobody counted the other session's time here.
+				if t.session.Silence() > t.session.SilenceLimit() || now.Sub(last) > t.session.SilenceLimit() {
+					began = now
+				}
+				last = now
+				over = now.Sub(began) >= patience
+				again = over
+			case <-t.session.Done():
+				return t.session.Err()
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 }
+
+// nameChecks is how often within a session's timeout the wait for a name is looked at.
+const nameChecks = 20
 
 // carryOver gives the operations that create this session's current states from those of earlier sessions, all OFFLINE: so the controller
 // knows what the instance once had, and has it brought ONLINE again or dropped.
