@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -71,6 +72,16 @@ func (t *Term) measure(ctx context.Context) error {
 		t.deps.Log.Warn("committed positions can't be read", "error", err)
 	}
 	now := time.Now()
+	t.record(parts, ends, stored, now)
+	if slices.ContainsFunc(parts, func(p route.Partition) bool { return t.lag.stuck(p, now) }) {
+		t.crew.again(now)
+		t.wake()
+	}
+	return nil
+}
+
+// record takes a measurement of all partitions.
+func (t *Term) record(parts []route.Partition, ends map[route.Partition]route.Offset, stored map[route.Partition]offsets.Checkpoint, now time.Time) {
 	t.lag.mu.Lock()
 	defer t.lag.mu.Unlock()
 	t.lag.missed = 0
@@ -92,7 +103,6 @@ func (t *Term) measure(ctx context.Context) error {
 	t.lag.keepLocked(parts, t.metrics)
 	t.lag.ran = now
 	t.tallies.lagRuns.Add(1)
-	return nil
 }
 
 // takeLocked adds a measurement.
