@@ -54,7 +54,7 @@ type Connector struct {
 
 	claims *claims
 
-	mu        sync.Mutex // guards what follows; a leaf
+	mu        sync.Mutex // guards what follows; taken before a lane's and those of the two ends, never while one of them is held
 	parts     map[route.Partition]*partition
 	suspended bool
 	route     routeState

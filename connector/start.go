@@ -325,22 +325,26 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	if err := c.firstCheckpoints(ctx, t, known); err != nil {
 		return err
 	}
-	if err := c.unclean(ctx, known); err != nil {
-		return err
-	}
+	ready := map[route.Partition]offsets.Checkpoint{}
 	var faults []error
 	for _, p := range t.parts {
 		at, ok := known[p.source]
 		if !ok {
 			continue // told already
 		}
-		at, err := c.continueFrom(ctx, t, at, p.recount)
-		if err != nil {
+		if ready[p.source], err = c.continueFrom(ctx, t, at, p.recount); err != nil {
 			c.blocked([]*partition{p}, err)
 			faults = append(faults, err)
-			continue
+			delete(ready, p.source)
 		}
-		c.run(t, p, at)
+	}
+	if err := c.unclean(ctx, ready); err != nil { // last: whether an end was clean decides what a new epoch has to tell
+		return err
+	}
+	for _, p := range t.parts {
+		if at, ok := ready[p.source]; ok {
+			c.run(t, p, at)
+		}
 	}
 	return errors.Join(faults...)
 }
@@ -372,6 +376,8 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 		if c.suspended {
 			lane.Suspend()
 		}
+		slot.Attach(lane) // with the lock held, so that who finds the lane and takes it away finds it with both ends
+		c.fetchers.Add(source, lane)
 	}
 	c.mu.Unlock()
 	if !wanted { // it left while it was being started
@@ -383,6 +389,4 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 	if recovered {
 		c.deps.Events.Emit(events.Of(source, events.PartitionRecovered, events.Info, "the partition runs"))
 	}
-	slot.Attach(lane)
-	c.fetchers.Add(source, lane)
 }
