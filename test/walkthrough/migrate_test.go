@@ -46,6 +46,7 @@ func TestUReplicatorIsReplaced(t *testing.T) {
 	)
 	kafka.CreateTopic(t, "orders", 2, nil)
 	kafka.CreateTopic(t, "payments", 2, nil)
+	kafka.CreateTopic(t, "refunds", 1, nil)
 	written := kafkatest.Load(t, kafka.Bootstrap(), kafkatest.LoadOptions{Topic: "orders", Records: 400, Keys: -1}).Committed
 	leave(t, zookeeper, "orders", 150, 120)
 	const committed = 150 + 120
@@ -58,6 +59,8 @@ func TestUReplicatorIsReplaced(t *testing.T) {
 	old := []*peers.Participant{java.Participant(t, "mirrors", "mirror_1"), java.Participant(t, "mirrors", "mirror_2")}
 	owners := map[string]map[string]string{"0": {"mirror_1": "ONLINE"}, "1": {"mirror_2": "ONLINE"}}
 	admin.AddResource("orders", peers.Record{Simple: map[string]string{"REPLICAS": "1"}, Replicas: owners})
+	off := map[string]map[string]string{"0": {"mirror_1": "OFFLINE"}}
+	admin.AddResource("refunds", peers.Record{Simple: map[string]string{"REPLICAS": "1"}, Replicas: off})
 	settled := func() {
 		t.Helper()
 		require.Eventually(t, func() bool {
