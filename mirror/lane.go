@@ -71,6 +71,7 @@ type progress struct {
 	committedAt time.Time
 	behindSince time.Time // since when the source's end lies beyond the acked position
 	halted      bool      // an event told of it, so its end must be told too
+	changed     bool      // an event told that the target does not hold what it acknowledged; until it acknowledges something
 	// doubted: the target or the store knows of an owner of another epoch, so what is stored must be read again.
 	doubted   bool
 	lastError string

@@ -251,6 +251,20 @@ func TestDrainEndsInTimeAndIsNotClean(t *testing.T) {
 	require.Zero(t, r.pool.Budget().Used())
 }
 
+// Many lanes leave together, one after the other: those that are through must not pass for unanswered because one before them was late.
+func TestDrainedLaneIsCommittedAlsoAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		r := newRig(t, firstAt(0), 1, Plan{})
+		r.openAt()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, r.mirror.Drain(ctx, r.lane))
+		require.NotEmpty(t, r.saved)
+		require.True(t, r.saved[len(r.saved)-1].Clean)
+	}
+}
+
 func requireOpen(t *testing.T, ch <-chan struct{}) {
 	t.Helper()
 	select {
@@ -388,6 +402,13 @@ func TestLostTargetIsBelievedAfterAMinuteOnly(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, r.clock.Sub(begun), doubtFor)
 	require.Equal(t, 1, r.told(events.TargetChanged))
+
+	r.lane.Retry()
+	require.NotEqual(t, Halted, r.lane.Status().State)
+	for r.lane.Status().State != Halted {
+		r.hint(stands(4))
+	}
+	require.Equal(t, 1, r.told(events.TargetChanged), "told at each retry: a store keeps a thousand errors, and loses others to these")
 
 	r.lane.Retry()
 	r.hint(stands(4))

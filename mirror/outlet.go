@@ -292,6 +292,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 		l.wake.Sink()
 	}
 	o.failures, o.doubt, o.fault = 0, time.Time{}, nil
+	l.pos.changed = false
 	l.recoveredLocked()
 	l.trimLocked()
 	l.passLocked()

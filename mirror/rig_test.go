@@ -59,7 +59,10 @@ func newRig(t *testing.T, at offsets.Checkpoint, window int, plan Plan) *rig {
 }
 
 // Save takes what the lane commits.
-func (r *rig) Save(_ context.Context, cs []offsets.Checkpoint) error {
+func (r *rig) Save(ctx context.Context, cs []offsets.Checkpoint) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if r.saveErr == nil {
 		r.saved = append(r.saved, cs...)
 	}

@@ -88,17 +88,26 @@ func (*Mirror) Close(l *Lane) { l.close() }
 
 // Drain stops sending and fetching for a lane, waits until nothing is unanswered or ctx ends, and commits. The error says what was left.
 func (*Mirror) Drain(ctx context.Context, l *Lane) error {
+	drained := l.close()
 	select {
-	case <-l.close():
+	case <-drained:
 	case <-ctx.Done():
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateCommit)
-		defer cancel()
-		return errors.Join(errors.New("drain: not everything was answered in time"), l.stream.commitLane(late, l))
 	}
-	return l.stream.commitLane(ctx, l)
+	if ctx.Err() == nil {
+		return l.stream.commitLane(ctx, l)
+	}
+	var unanswered error
+	select {
+	case <-drained: // both may have been ready
+	default:
+		unanswered = errors.New("drain: not everything was answered in time")
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateCommit)
+	defer cancel()
+	return errors.Join(unanswered, l.stream.commitLane(late, l))
 }
 
-// lateCommit is what the commit of a lane gets that could not be drained in time.
+// lateCommit is what the commit of a lane gets when the time to drain is over.
 const lateCommit = 2 * time.Second
 
 // Remove forgets a lane that was drained, and whose source and sink have let go of it.

@@ -140,9 +140,11 @@ func (l *Lane) doubtLocked(code, why string) {
 		return
 	}
 	o.doubt = time.Time{}
-	c := &l.pos.checkpoint
-	l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, "the target does not hold what it acknowledged").
-		Range(c.SourceOffset, c.SourceOffset).Because(why))
+	if c := &l.pos.checkpoint; !l.pos.changed { // once, not at each retry
+		l.pos.changed = true
+		l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, "the target does not hold what it acknowledged").
+			Range(c.SourceOffset, c.SourceOffset).Because(why))
+	}
 	l.haltLocked(o.fault)
 }
 
