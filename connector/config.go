@@ -38,6 +38,8 @@ type Config struct {
 	CreateTopics bool // on the target
 	// Merge lets small batches of partitions with replicas be merged while they stay behind.
 	Merge bool
+	// Share says that other workers run the partitions that this one does not.
+	Share bool
 	// Limits are what all partitions of this worker together may take from the source.
 	Limits mirror.Limits
 }

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -158,7 +159,7 @@ func (c *Connector) watch() {
 const caughtUpEvery = 10 * time.Millisecond
 
 // WaitCaughtUp reads the source ends of a topic once and waits until the acked positions are within lag records of them, together, or ctx
-// ends. present is the lag then.
+// ends. present is the lag then. On a worker with a share of the topic only that counts.
 func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
 	m, err := c.source.Metadata(ctx, topic)
 	if err != nil {
@@ -167,6 +168,11 @@ func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (
 	leaders := map[route.Partition]int32{}
 	for _, p := range m.Topics[topic].Partitions {
 		leaders[route.Partition{Topic: topic, Partition: p.Partition}] = p.Leader
+	}
+	if c.cfg.Share && len(leaders) > 0 {
+		if c.keepOwn(leaders); len(leaders) == 0 {
+			return 0, false, fmt.Errorf("source topic %s: %w", topic, errElsewhere)
+		}
 	}
 	if len(leaders) == 0 {
 		return 0, false, fmt.Errorf("source topic %s: %w", topic, cmpErr(m.Topics[topic].Err))
@@ -194,6 +200,19 @@ func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (
 		case <-tick.C:
 		case <-ctx.Done():
 			return present, false, nil
+		}
+	}
+}
+
+var errElsewhere = errors.New("no partition of it runs on this worker")
+
+// keepOwn leaves out the partitions that other workers run.
+func (c *Connector) keepOwn(parts map[route.Partition]int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range parts {
+		if c.parts[p] == nil {
+			delete(parts, p)
 		}
 	}
 }

@@ -131,7 +131,8 @@ func (v *service) assemble(h *handler.Handler) error {
 		}
 	}
 	var err error
-	if v.engine, err = engine.New(&s.File, s.id, engine.Deps{Log: v.log, Registerer: v.registry, Store: v.store, Events: log, Handler: h}); err != nil {
+	deps := engine.Deps{Log: v.log, Registerer: v.registry, Store: v.store, Events: log, Handler: h, Share: true}
+	if v.engine, err = engine.New(&s.File, s.id, deps); err != nil {
 		return err
 	}
 	v.model = statemodel.New(statemodel.DefaultConfig(), statemodel.Deps{Partitions: v.engine, Events: log, Log: v.log.Named("states")})

@@ -30,6 +30,7 @@ type Deps struct {
 	Store      offsets.Store
 	Events     *events.Log
 	Handler    *handler.Handler
+	Share      bool // other workers run the partitions that this one does not
 }
 
 // Engine is the data path of a route on one worker: the connector in the API's words.
@@ -45,6 +46,7 @@ func New(f *native.File, worker string, deps Deps) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Share = deps.Share
 	c, err := connector.New(cfg, connector.Deps{
 		Log: deps.Log, Registerer: deps.Registerer, Route: f.RouteName(), Worker: worker, Source: f.Route.Source, Target: f.Route.Target,
 		Store: deps.Store, Events: deps.Events, Handler: deps.Handler,
