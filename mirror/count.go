@@ -34,13 +34,7 @@ func (l *Lane) countedLocked(last, i uint64, found bool) bool {
 	}
 	// Offsets are missing, as in a compacted or transactional topic or behind a filter. The target's last record must be the one that was
 	// counted to.
-	if !o.tail.read && !o.noLog {
-		l.compareLocked()
-		return false
-	}
-	if o.tail.lost && o.failures < mostReads {
-		l.compareLocked()
-		l.readAgainLocked()
+	if !l.shownLocked() {
 		return false
 	}
 	same, err := l.sameLocked(e)
@@ -51,6 +45,23 @@ func (l *Lane) countedLocked(last, i uint64, found bool) bool {
 		l.recountLocked(end)
 	}
 	return err == nil && same
+}
+
+// shownLocked says that the target's log was read up to its last batch of ours, which is replicated then, or can't be; if not, it has it read.
+func (l *Lane) shownLocked() bool {
+	o := &l.out
+	switch {
+	case o.noLog, o.tail.read && !o.tail.lost:
+		return true
+	case !o.tail.read:
+		l.compareLocked()
+		return false
+	case o.failures < mostReads:
+		l.compareLocked()
+		l.readAgainLocked()
+		return false
+	}
+	return true // deleted already, it seems
 }
 
 // compareLocked reads the target's log before anything more is believed.

@@ -27,7 +27,8 @@ func (l *Lane) truncatedLocked(x route.Extent) {
 	l.passLocked()
 }
 
-// passLocked goes on behind a gap if it is known what the target has of what lies before it.
+// passLocked goes on behind a gap if it is known what the target has of what lies before it. Where that is more than was acknowledged, the
+// target's log must show that it is replicated: no batch will be sent that could prove it, and what the lane still holds the source has no more.
 func (l *Lane) passLocked() {
 	o, c := &l.out, &l.pos.checkpoint
 	if l.in.gap == 0 || l.in.handled != l.in.position || o.flying.len() > 0 {
@@ -35,6 +36,8 @@ func (l *Lane) passLocked() {
 	}
 	stored, lost := offsets.Ahead(o.ready, o.walkTo), int64(l.in.gap-l.in.position)
 	switch {
+	case o.phase == walking && stored >= 0 && !l.shownLocked():
+		return
 	case o.phase == walking && stored >= 0:
 		// The target has all that was read, and more: that was in the gap. Each of these records had an offset of its own, so it is right to
 		// count offsets; where some had none (transactions, compaction, a filter) less is taken for stored than is.

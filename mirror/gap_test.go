@@ -54,6 +54,11 @@ func TestSourceDeletesWhatWasStoredBeyondTheCheckpoint(t *testing.T) {
 					r.hint(h)
 					r.lane.Fail(0, gone)
 				}
+				if row.stored >= 0 { // only the log shows that it is replicated
+					require.Zero(t, r.commit().SourceOffset+1, "went by a hint")
+					h.Read, h.First = true, h.Last
+					r.hint(h)
+				}
 				_, _, room := r.lane.Want()
 				require.Zero(t, room)
 				require.Equal(t, row.start, r.commit().SourceOffset)
@@ -71,4 +76,27 @@ func TestSourceDeletesWhatWasStoredBeyondTheCheckpoint(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A leader that was deposed without knowing it says that it has records which nobody else has. What the lane still holds, and the source no
+// longer has, must not be given up for that.
+func TestGapIsNotPassedByWhatADeposedLeaderSays(t *testing.T) {
+	t.Parallel()
+	at := firstAt(100)
+	at.Sequence, at.Opened, at.AckedAt, at.TargetOffset = 50, true, time.Unix(1_700_000_000, 0), 100
+	r := newRig(t, at, 1, Plan{IDExpiration: 24 * time.Hour})
+	r.feed(104, made{base: 100, numbers: []int{100, 101, 102, 103}})
+	gone := fault(route.SourceChanged, codeOutOfRange)
+	gone.Extent = route.Extent{Start: 120, LastStable: 130, End: 130}
+	r.lane.Fail(0, gone)
+	r.hint(stands(57)) // eight records
+	require.Equal(t, route.NoOffset, r.commit().SourceOffset, "committed what nobody has acknowledged")
+	unseen := stands(57)
+	unseen.Read = true
+	r.hint(unseen) // its log does not show them as replicated
+	require.Equal(t, route.NoOffset, r.commit().SourceOffset, "committed what nobody has acknowledged")
+	r.hint(stands(49)) // the leader that took over
+	r.take(true, 50, 100, 101, 102, 103)
+	r.ok(true, 100)
+	require.Equal(t, route.Offset(120), r.commit().SourceOffset)
 }

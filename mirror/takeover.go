@@ -19,6 +19,9 @@ import (
 //
 // Any failure leads through failing back to asking. Nothing counts as acknowledged before an answer with acks=all.
 
+// codeOtherEpoch is the protocol's name for an epoch that is not the newest of its producer id.
+const codeOtherEpoch = "INVALID_PRODUCER_EPOCH"
+
 // doubtFor is how long the target must seem to have less than it acknowledged before that is believed: followers that lag, and deposed
 // leaders that don't know it yet, say so too.
 const doubtFor = time.Minute
@@ -71,8 +74,11 @@ func (l *Lane) unansweredLocked(f *route.Fault) {
 	o.failures++
 	l.pos.lastError = f.Error()
 	if f.Class == route.Refused && o.askLog && !o.noLog {
-		o.askLog, o.noLog = false, true // it must do with what the broker remembers
+		o.askLog, o.noLog = false, true // what the broker remembers may do
 	} else if f.Class == route.Refused {
+		if o.askLog {
+			f = &route.Fault{Class: f.Class, Code: f.Code, Err: fmt.Errorf("the target's log must be read, for which READ on the topic is needed: %w", f)}
+		}
 		l.haltLocked(f)
 		return
 	}
@@ -94,7 +100,7 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 		l.standsLocked(h)
 	case h.Known && h.Epoch > c.ProducerEpoch:
 		l.pos.doubted = true
-		l.doubtLocked("INVALID_PRODUCER_EPOCH", fmt.Sprintf("epoch %d was begun by another owner, ours is %d", h.Epoch, c.ProducerEpoch))
+		l.doubtLocked(codeOtherEpoch, fmt.Sprintf("epoch %d was begun by another owner, ours is %d", h.Epoch, c.ProducerEpoch))
 	case log:
 		l.unknownLocked(h)
 	case !c.Opened && c.Sequence == 0 && h.End == c.TargetOffset:
@@ -142,8 +148,11 @@ func (l *Lane) doubtLocked(code, why string) {
 	o.doubt = time.Time{}
 	if c := &l.pos.checkpoint; !l.pos.changed { // once, not at each retry
 		l.pos.changed = true
-		l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, "the target does not hold what it acknowledged").
-			Range(c.SourceOffset, c.SourceOffset).Because(why))
+		message := "the target does not hold what it acknowledged"
+		if code == codeOtherEpoch {
+			message = "another owner has begun a newer epoch at the target, and no store of ours knows of it"
+		}
+		l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, message).Range(c.SourceOffset, c.SourceOffset).Because(why))
 	}
 	l.haltLocked(o.fault)
 }
