@@ -57,6 +57,7 @@ type javaReader struct {
 	faults []error
 
 	encrypted, authenticated bool // what security.protocol says
+	unclear                  bool // security.protocol says nothing that is known
 	login                    *login
 	handler                  string // sasl.login.callback.handler.class
 }
@@ -68,7 +69,7 @@ func (r *javaReader) fault(key, value, reason, cure string) {
 
 // refuse notes a security key that is not understood, with what is known of it. Its value may be a secret and is not shown.
 func (r *javaReader) refuse(key string) {
-	reason, cure := "this security setting is not supported", "remove it; docs/security.md lists what is"
+	reason, cure := "this security setting is not supported", "remove it; docs/security.md lists the settings that are"
 	for prefix, why := range map[string]string{
 		"sasl.kerberos.":                     "Kerberos is not supported",
 		"sasl.client.callback.handler.class": "Java classes cannot be loaded",
@@ -149,6 +150,7 @@ func (r *javaReader) protocol(key, value string) {
 	case "SASL_SSL":
 		r.encrypted, r.authenticated = true, true
 	default:
+		r.unclear = true
 		r.fault(key, value, "is not a known protocol", "use PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
 	}
 }
@@ -235,34 +237,44 @@ func (r *javaReader) finish() {
 		r.cfg.TLS = TLS{}
 		r.ignore("ssl.")
 	}
+	mechanism := r.cfg.SASL.Mechanism
+	unknown := mechanism != "" && !slices.Contains([]string{mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth}, mechanism)
+	if unknown && (r.authenticated || r.unclear) {
+		is := unknownMechanism(mechanism)
+		r.fault("sasl.mechanism", mechanism, is.Reason, is.Cure)
+	}
 	if !r.authenticated {
 		r.cfg.SASL = SASL{}
 		r.ignore("sasl.")
 		return
 	}
-	s := &r.cfg.SASL
-	if s.Mechanism == "" {
+	if mechanism == "" {
 		r.fault("sasl.mechanism", "", "is missing, and Java's default GSSAPI (Kerberos) is not supported", "set PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER")
-		r.cfg.SASL = SASL{}
-		return
 	}
-	r.loginHandler()
+	if !unknown && mechanism != "" {
+		r.loginHandler()
+	}
+	if r.login != nil || (!unknown && mechanism != "") {
+		r.applyLogin()
+	}
+	if unknown || mechanism == "" {
+		r.cfg.SASL = SASL{} // said once is enough
+	}
+}
+
+// applyLogin takes credentials from the login module.
+func (r *javaReader) applyLogin() {
 	if r.login == nil {
-		_, given := r.given["sasl.jaas.config"]
-		switch {
-		case given || s.Mechanism == mechanismOAuth:
-		case !slices.Contains([]string{mechanismPlain, mechanismScram256, mechanismScram512}, strings.ToUpper(s.Mechanism)):
-			unknown := unknownMechanism(s.Mechanism)
-			r.fault("sasl.mechanism", s.Mechanism, unknown.Reason, unknown.Cure)
-		default:
+		if r.cfg.SASL.Mechanism == mechanismOAuth {
+			return
+		}
+		if _, given := r.given["sasl.jaas.config"]; !given {
 			r.fault("sasl.jaas.config", "", "is missing; JAAS files are not read", "put the login module of the file into this key")
 		}
-		if s.Mechanism != mechanismOAuth {
-			r.cfg.SASL = SASL{} // said once is enough
-		}
+		r.cfg.SASL = SASL{} // said once is enough
 		return
 	}
-	if err := r.login.apply(s); err != nil {
+	if err := r.login.apply(&r.cfg.SASL); err != nil {
 		r.fault("sasl.jaas.config", "", err.Error(), "docs/security.md shows the options of each login module")
 		r.cfg.SASL = SASL{}
 	}

@@ -2,9 +2,9 @@ package handler
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -78,16 +78,43 @@ func DefaultConfig() Config {
 	return Config{Rename: "{topic}", PartitionMismatch: Halt}
 }
 
-// Validate reports all faults at once, each with key, value and reason. It does not read MappingFile; New does.
+// ConfigError is one fault of the configuration.
+type ConfigError struct {
+	Key    string // below `topics`
+	Value  string // empty if there is none
+	Reason string
+	Err    error // what lies behind it, if anything
+}
+
+// Error is one line.
+func (e *ConfigError) Error() string {
+	text := e.Key
+	if e.Value != "" {
+		text += " " + strconv.Quote(e.Value)
+	}
+	if text += ": " + e.Reason; e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// Validate reports all faults at once (*ConfigError, *MappingError), each with key, value and reason. It does not read MappingFile and does not
+// know the clusters' names; ValidateNames does.
 func (c Config) Validate() error {
 	faults := []error{validateRename(c.Rename)}
 	switch c.PartitionMismatch {
 	case "", Halt, Modulo:
 	default:
-		faults = append(faults, fmt.Errorf("partition_mismatch: %q is neither %s nor %s", c.PartitionMismatch, Halt, Modulo))
+		faults = append(faults, &ConfigError{Key: "partition_mismatch", Value: c.PartitionMismatch, Reason: "is neither " + Halt + " nor " + Modulo})
 	}
 	faults = append(faults, validateMapping("mapping", c.Mapping))
 	for _, topic := range slices.Sorted(maps.Keys(c.Overrides)) {
+		if reason := illegal(topic); reason != "" {
+			faults = append(faults, &ConfigError{Key: "overrides", Value: topic, Reason: "must be the whole name of one topic: " + reason})
+		}
 		if _, err := compile("overrides."+topic, c.Overrides[topic]); err != nil {
 			faults = append(faults, err)
 		}
@@ -95,16 +122,28 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
+// ValidateNames reports what Validate cannot know: faults of the mapping file, and of Rename with the clusters' names in it.
+func (c Config) ValidateNames(source, target string) error {
+	_, err := newMapping(c, source, target)
+	return err
+}
+
+// validateRename refuses a pattern that gives no topic a name that Kafka takes.
 func validateRename(pattern string) error {
 	if pattern == "" {
 		return nil
 	}
+	wrong := func(reason string) error { return &ConfigError{Key: "rename", Value: pattern, Reason: reason} }
 	if !strings.Contains(pattern, "{topic}") {
-		return fmt.Errorf("rename: %q has no {topic}, every topic would land in one", pattern)
+		return wrong("has no {topic}, every topic would land in one")
 	}
-	rest := strings.NewReplacer("{topic}", "", "{source}", "", "{target}", "").Replace(pattern)
-	if strings.ContainsAny(rest, "{}") {
-		return fmt.Errorf("rename: %q has a placeholder other than {source}, {target} and {topic}", pattern)
+	const shortest = "x" // stands for any name
+	name := strings.NewReplacer("{topic}", shortest, "{source}", shortest, "{target}", shortest).Replace(pattern)
+	if strings.ContainsAny(name, "{}") {
+		return wrong("has a placeholder other than {source}, {target} and {topic}")
+	}
+	if reason := illegal(name); reason != "" {
+		return wrong("gives no topic a name that Kafka takes: it " + reason)
 	}
 	return nil
 }
@@ -114,7 +153,7 @@ func validateMapping(place string, table map[string]string) error {
 	var faults []error
 	for _, source := range slices.Sorted(maps.Keys(table)) {
 		if reason := illegal(source); reason != "" {
-			faults = append(faults, fmt.Errorf("%s: source topic %q %s", place, source, reason))
+			faults = append(faults, &ConfigError{Key: place, Value: source, Reason: "is no source topic: it " + reason})
 		}
 		if reason := illegal(table[source]); reason != "" {
 			faults = append(faults, &MappingError{Topic: source, Key: place + "." + source, Value: table[source], Reason: reason})

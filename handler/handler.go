@@ -36,7 +36,7 @@ type Topic struct {
 // New builds the handler of a route between the named clusters. It reads the mapping file, and reports all faults of the configuration.
 func New(cfg Config, source, target string) (*Handler, error) {
 	m, err := newMapping(cfg, source, target)
-	if err := errors.Join(cfg.Validate(), err); err != nil {
+	if err = errors.Join(cfg.Validate(), err); err != nil {
 		return nil, err
 	}
 	h := &Handler{mapping: m, modulo: cfg.PartitionMismatch == Modulo, topics: map[string]work{}}

@@ -1,7 +1,9 @@
 package handler
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -64,18 +66,21 @@ func newMapping(cfg Config, source, target string) (*mapping, error) {
 		rename: strings.NewReplacer("{source}", source, "{target}", target).Replace(pattern),
 	}
 	m.prefix, _, _ = strings.Cut(m.rename, "{topic}")
+	var faults []error
+	if reason := illegal(m.renamed("x")); reason != "" && validateRename(pattern) == nil { // then it is a cluster's name
+		reason = fmt.Sprintf("gives %q, and so no topic a name that Kafka takes: it %s", m.rename, reason)
+		faults = append(faults, &ConfigError{Key: "rename", Value: pattern, Reason: reason})
+	}
 	if cfg.MappingFile != "" {
 		table, err := readMapping(cfg.MappingFile)
-		if err != nil {
-			return nil, err
-		}
+		faults = append(faults, err)
 		m.add("mapping_file "+cfg.MappingFile, table)
 	}
 	m.add("mapping", cfg.Mapping)
 	for _, s := range slices.Sorted(maps.Keys(m.table)) {
 		m.sources[m.table[s]] = append(m.sources[m.table[s]], s)
 	}
-	return m, nil
+	return m, errors.Join(faults...)
 }
 
 func (m *mapping) add(origin string, table map[string]string) {
@@ -89,7 +94,7 @@ func readMapping(path string) (map[string]string, error) {
 	l := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
 	p, err := l.LoadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("mapping_file: read %s: %w", path, err)
+		return nil, &ConfigError{Key: "mapping_file", Value: path, Reason: "cannot be read", Err: unwrapped(err)}
 	}
 	table := map[string]string{}
 	for source, target := range p.Map() {
@@ -98,6 +103,14 @@ func readMapping(path string) (map[string]string, error) {
 		}
 	}
 	return table, validateMapping("mapping_file "+path, table)
+}
+
+// unwrapped leaves out the path, which the fault names already.
+func unwrapped(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // target maps one topic.

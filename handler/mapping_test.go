@@ -50,7 +50,6 @@ func TestTargetTopic(t *testing.T) {
 		{"not in file", Config{MappingFile: file, Rename: "x.{topic}"}, "other", "x.other", ""},
 		{"longest name", Config{}, strings.Repeat("a", 249), strings.Repeat("a", 249), ""},
 		{"too long by rename", Config{Rename: "x{topic}"}, strings.Repeat("a", 249), "", "has 250 characters of at most 249"},
-		{"illegal by rename", Config{Rename: "x {topic}"}, "orders", "", `rename: topic "orders" maps to "x orders", which has the character ' '`},
 		{"reserved", Config{}, "..", "", "reserved"},
 		{"empty", Config{}, "", "", "is empty"},
 	}
@@ -80,23 +79,30 @@ func TestConfigFaults(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{"rename without topic", Config{Rename: "all"}, `rename: "all" has no {topic}`},
-		{"unknown placeholder", Config{Rename: "{topic}.{dc}"}, `rename: "{topic}.{dc}" has a placeholder other than`},
-		{"mismatch", Config{PartitionMismatch: "wrap"}, `partition_mismatch: "wrap" is neither halt nor modulo`},
+		{"rename without topic", Config{Rename: "all"}, `rename "all": has no {topic}`},
+		{"rename with a blank", Config{Rename: "{topic} x"}, `rename "{topic} x": gives no topic a name that Kafka takes: it has the character ' '`},
+		{"rename with a slash", Config{Rename: "{topic}x/y"}, `rename "{topic}x/y": gives no topic a name that Kafka takes: it has the character '/'`},
+		{"rename that leaves no room", Config{Rename: "{topic}" + strings.Repeat("x", 249)}, "has 250 characters of at most 249"},
+		{"override of a pattern", Config{Overrides: map[string]TopicConfig{"(": {}}}, `overrides "(": must be the whole name of one topic: has the character '('`},
+		{"unknown placeholder", Config{Rename: "{topic}.{dc}"}, `rename "{topic}.{dc}": has a placeholder other than`},
+		{"mismatch", Config{PartitionMismatch: "wrap"}, `partition_mismatch "wrap": is neither halt nor modulo`},
 		{"illegal target", Config{Mapping: map[string]string{"a": "b c"}}, `mapping.a: topic "a" maps to "b c", which has the character ' '`},
 		{"empty target", Config{Mapping: map[string]string{"a": ""}}, `mapping.a: topic "a" maps to "", which is empty`},
-		{"illegal source", Config{Mapping: map[string]string{"ä": "b"}}, `mapping: source topic "ä" has the character 'ä'`},
-		{"no file", Config{MappingFile: "/nowhere/x"}, "mapping_file: read /nowhere/x"},
+		{"illegal source", Config{Mapping: map[string]string{"ä": "b"}}, `mapping "ä": is no source topic: it has the character 'ä'`},
+		{"no file", Config{MappingFile: "/nowhere/x"}, `mapping_file "/nowhere/x": cannot be read: no such file`},
 		{"illegal in file", Config{MappingFile: mappingFile(t, "a=b/c")}, `maps to "b/c", which has the character '/'`},
-		{"header pattern", filtered(FilterConfig{Header: &HeaderMatch{Name: "h", Matches: "("}}), `overrides.orders.filter.header.matches: "(" is no RE2 expression`},
+		{"header pattern", filtered(FilterConfig{Header: &HeaderMatch{Name: "h", Matches: "("}}), `overrides.orders.filter.header.matches "(": is no RE2 expression`},
 		{"backreference", filtered(FilterConfig{Key: &KeyMatch{Matches: `(a)\1`}}), `overrides.orders.filter.key.matches`},
 		{"empty pattern", filtered(FilterConfig{Key: &KeyMatch{}}), `overrides.orders.filter.key.matches: is empty`},
 		{"header without name", filtered(FilterConfig{Header: &HeaderMatch{Matches: "x"}}), `overrides.orders.filter.header.name: is empty`},
-		{"tombstones", filtered(FilterConfig{Key: &KeyMatch{Matches: "x"}, Tombstones: "bury"}), `overrides.orders.filter.tombstones: "bury" is neither keep nor drop`},
+		{"tombstones", filtered(FilterConfig{Key: &KeyMatch{Matches: "x"}, Tombstones: "bury"}), `overrides.orders.filter.tombstones "bury": is neither keep nor drop`},
 		{"empty filter", filtered(FilterConfig{}), `overrides.orders.filter: has neither`},
 		{"no headers", over(TopicConfig{Transform: &TransformConfig{}}), `overrides.orders.transform.add_headers: is empty`},
 		{"header without a name", over(TopicConfig{Transform: &TransformConfig{AddHeaders: map[string]string{"": "x"}}}), "a header without name"},
 	}
+	_, err := New(Config{Rename: "{source}.{topic}", MappingFile: "/nowhere/x"}, "a b", "c")
+	require.ErrorContains(t, err, `rename "{source}.{topic}": gives "a b.{topic}", and so no topic a name that Kafka takes: it has the character ' '`)
+	require.ErrorContains(t, err, "mapping_file")
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +111,7 @@ func TestConfigFaults(t *testing.T) {
 		})
 	}
 	all := Config{Rename: "x", PartitionMismatch: "y", Mapping: map[string]string{"a": " "}, MappingFile: "/nowhere/x"}
-	_, err := New(all, "a", "b")
+	_, err = New(all, "a", "b")
 	for _, want := range []string{"rename", "partition_mismatch", "mapping.a", "mapping_file"} {
 		require.ErrorContains(t, err, want, "all faults at once")
 	}

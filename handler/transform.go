@@ -2,7 +2,6 @@ package handler
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -47,18 +46,18 @@ func newFilter(place string, cfg FilterConfig) (*filter, error) {
 	var faults []error
 	pattern := func(key, text string) *regexp.Regexp {
 		if text == "" {
-			faults = append(faults, fmt.Errorf("%s.%s.matches: is empty", place, key))
+			faults = append(faults, &ConfigError{Key: place + "." + key + ".matches", Reason: "is empty"})
 		}
 		r, err := regexp.Compile(text)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s.%s.matches: %q is no RE2 expression: %w", place, key, text, err))
+			faults = append(faults, &ConfigError{Key: place + "." + key + ".matches", Value: text, Reason: "is no RE2 expression", Err: err})
 		}
 		return r
 	}
 	if cfg.Header != nil {
 		f.headerName, f.header = cfg.Header.Name, pattern("header", cfg.Header.Matches)
 		if cfg.Header.Name == "" {
-			faults = append(faults, fmt.Errorf("%s.header.name: is empty", place))
+			faults = append(faults, &ConfigError{Key: place + ".header.name", Reason: "is empty"})
 		}
 	}
 	if cfg.Key != nil {
@@ -67,10 +66,10 @@ func newFilter(place string, cfg FilterConfig) (*filter, error) {
 	switch cfg.Tombstones {
 	case "", KeepTombstones, DropTombstones:
 	default:
-		faults = append(faults, fmt.Errorf("%s.tombstones: %q is neither %s nor %s", place, cfg.Tombstones, KeepTombstones, DropTombstones))
+		faults = append(faults, &ConfigError{Key: place + ".tombstones", Value: cfg.Tombstones, Reason: "is neither " + KeepTombstones + " nor " + DropTombstones})
 	}
 	if cfg.Header == nil && cfg.Key == nil && cfg.Tombstones != DropTombstones {
-		faults = append(faults, fmt.Errorf("%s: has neither header nor key nor tombstones: %s", place, DropTombstones))
+		faults = append(faults, &ConfigError{Key: place, Reason: "has neither header nor key nor tombstones: " + DropTombstones})
 	}
 	return f, errors.Join(faults...)
 }
@@ -98,12 +97,12 @@ func newAddHeaders(place string, headers map[string]string) (*addHeaders, error)
 	a := &addHeaders{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if name == "" {
-			return a, fmt.Errorf("%s: a header without name", place)
+			return a, &ConfigError{Key: place, Reason: "has a header without name"}
 		}
 		a.headers = append(a.headers, batch.Header{Key: name, Value: []byte(headers[name])})
 	}
 	if len(headers) == 0 {
-		return a, fmt.Errorf("%s: is empty", place)
+		return a, &ConfigError{Key: place, Reason: "is empty"}
 	}
 	return a, nil
 }

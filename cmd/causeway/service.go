@@ -67,7 +67,7 @@ func openService(ctx context.Context, s settings, log hclog.Logger, build func(s
 	}
 	h, err := handler.New(s.Route.Topics.Config, s.Route.Source.Name, s.Route.Target.Name)
 	if err != nil {
-		faults = append(faults, native.Prefixed(err, "route.topics."))
+		faults = append(faults, native.TopicFaults(err))
 	}
 	if err = errors.Join(faults...); err == nil {
 		err = v.assemble(ctx, h, build)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/conf"
 	"github.com/causeway-mirror/causeway/internal/native"
 )
@@ -16,6 +17,7 @@ import (
 type settingFlags struct {
 	set    *pflag.FlagSet
 	config string
+	unread []error // what of the settings could not be read, as faults of conf
 	routeFlags
 	workerFlags
 }
@@ -92,14 +94,16 @@ func logChoices(cmd *cobra.Command) {
 func (f *settingFlags) load() (settings, error) {
 	s := defaultSettings()
 	var fileErr error
+	f.unread = nil
 	if f.config != "" {
 		fileErr = s.loadFile(f.config)
 	}
 	flagErr := errors.Join(f.applyClusters(&s), f.applyMirror(&s))
-	if fileErr != nil { // what could not be read may have named what is missing now; what is there is judged in the same go
-		return s, errors.Join(fileErr, flagErr, native.Given(s.validate()))
+	if s.Route.Topics.Rename == "" { // names are kept; shown as such
+		s.Route.Topics.Rename = handler.DefaultConfig().Rename
 	}
-	return s, errors.Join(flagErr, s.validate())
+	// What could not be read may have named what is missing now; what is there is judged in the same go.
+	return s, errors.Join(fileErr, flagErr, native.Without(s.validate(), errors.Join(append(f.unread, fileErr)...)))
 }
 
 func (f *settingFlags) given(name string) bool { return f.set.Changed(name) }
@@ -130,14 +134,16 @@ func (f *settingFlags) applyCluster(c *cluster.Config, flag, bootstrap, file str
 	if f.given(flag + "-config") {
 		properties, err := cluster.LoadProperties(file)
 		if err != nil {
+			f.unread = append(f.unread, &conf.FaultError{Key: "route." + flag})
 			return fault("--"+flag+"-config", file, err.Error())
 		}
 		read, err := cluster.FromProperties(c.Name, properties)
-		if err != nil {
-			return native.Prefixed(err, "--"+flag+"-config "+file+": ")
-		}
 		if len(read.Bootstrap) == 0 || f.given(flag) {
 			read.Bootstrap = c.Bootstrap
+		}
+		if err != nil { // of what is wrong only the brokers are taken, so that they are not called missing
+			c.Bootstrap = read.Bootstrap
+			return native.Prefixed(err, "--"+flag+"-config "+file+": ")
 		}
 		*c = read
 	}

@@ -33,7 +33,7 @@ func (s *settings) validate() error {
 	if len(s.Route.Topics.Include) == 0 {
 		topicsErr = fault("route.topics.include (--topics)", "", "must name at least one topic or pattern")
 	}
-	return errors.Join(s.ValidateRoute(), topicsErr, s.ValidateWorker(), s.validateRest())
+	return errors.Join(s.ValidateRoute(), s.ValidateMapping(), topicsErr, s.ValidateWorker(), s.validateRest())
 }
 
 func (s *settings) validateRest() error {

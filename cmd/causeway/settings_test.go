@@ -160,3 +160,40 @@ log: {level: loud}
 	}
 	require.NotContains(t, err.Error(), "route.source", "the misspelt key names it")
 }
+
+// TestUnreadableValuesHideNothingElse: a value that cannot be read excuses its own key, and not all others that are missing.
+func TestUnreadableValuesHideNothingElse(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, "--config", writeFile(t, "route:\n  source: {name: sjc1, bootstrap: ['${CAUSEWAY_NO_SUCH_VARIABLE}']}\n"))
+	require.ErrorContains(t, err, "route.source.bootstrap[0]: environment variable CAUSEWAY_NO_SUCH_VARIABLE is not set")
+	require.ErrorContains(t, err, "route.target (--target): bootstrap: no broker is named")
+	require.ErrorContains(t, err, "route.topics.include (--topics)")
+	require.NotContains(t, err.Error(), "route.source (--source)", "told already")
+}
+
+func TestEmptyRenameKeepsNamesAndIsShownSo(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := command(t.Context(), "config", "show", "--source", "a:1", "--target", "b:1", "--topics", "t", "--rename", "")
+	require.Equal(t, 0, code, stderr)
+	require.Contains(t, stdout, "rename: '{topic}'")
+	code, _, stderr = command(t.Context(), "config", "validate", "--source", "a:1", "--target", "a:1", "--topics", "t", "--rename", "")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "onto itself")
+}
+
+// TestFaultyPropertiesBringNoFalseSecondFault: the brokers stand in the file that is at fault.
+func TestFaultyPropertiesBringNoFalseSecondFault(t *testing.T) {
+	t.Parallel()
+	properties := filepath.Join(t.TempDir(), "client.properties")
+	require.NoError(t, os.WriteFile(properties, []byte("bootstrap.servers=a:1\nsecurity.protocol=SASL_SLS\nsasl.mechanism=GSSAPI\nssl.protcol=TLS\n"), 0o600))
+	for _, file := range []string{properties, properties + ".absent"} {
+		_, err := load(t, "--source-config", file, "--topics", "t")
+		require.ErrorContains(t, err, "--source-config")
+		require.NotContains(t, err.Error(), "route.source (--source): bootstrap")
+		require.ErrorContains(t, err, "route.target (--target): bootstrap: no broker is named")
+	}
+	_, err := load(t, "--source-config", properties, "--topics", "t")
+	for _, want := range []string{"security.protocol", `sasl.mechanism "GSSAPI"`, "ssl.protcol"} {
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -16,14 +16,16 @@ import (
 // checker walks a document beside the type that it is for. What it finds at fault it also takes out, so that the rest can be read.
 type checker struct {
 	env      func(string) (string, bool)
-	expanded map[*yaml.Node]string // nodes that held ${…}, with the text before
-	unset    map[*yaml.Node]bool   // nodes that name what env does not know
-	inside   map[*yaml.Node]bool   // aliases being followed
+	expanded map[*yaml.Node]string        // nodes that held ${…}, with the text before
+	unset    map[*yaml.Node][]*FaultError // nodes that name what env does not know, and what was told of them
+	inside   map[*yaml.Node]bool          // aliases being followed
 	faults   []*FaultError
 }
 
-func (c *checker) fault(n *yaml.Node, key, format string, args ...any) {
-	c.faults = append(c.faults, &FaultError{Line: n.Line, Key: key, Reason: fmt.Sprintf(format, args...)})
+func (c *checker) fault(n *yaml.Node, key, format string, args ...any) *FaultError {
+	f := &FaultError{Line: n.Line, Key: key, Reason: fmt.Sprintf(format, args...)}
+	c.faults = append(c.faults, f)
+	return f
 }
 
 // check compares a node with a type. The answer is whether the node can be read as it is now: without what was taken out of it.
@@ -31,8 +33,11 @@ func (c *checker) check(n *yaml.Node, t reflect.Type, key string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		return c.follow(n, t, key)
-	case c.unset[n]:
-		return false // told already
+	case c.unset[n] != nil:
+		for _, told := range c.unset[n] {
+			told.Key = key // now it is known
+		}
+		return false
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && c.expanded[n] == "":
 		return true // a key without value
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]()):
@@ -110,7 +115,7 @@ func (c *checker) fields(n *yaml.Node, t reflect.Type, key string) bool {
 		}
 		f, ok := known[name.Value]
 		if !ok {
-			c.fault(name, join(key, name.Value), "unknown key%s", hint(name.Value, known))
+			c.fault(name, join(key, name.Value), "unknown key%s", hint(name.Value, known)).Unknown = true
 			return false
 		}
 		return c.check(value, f, join(key, name.Value))

@@ -14,9 +14,10 @@ import (
 
 // FaultError is one thing that is wrong in a file.
 type FaultError struct {
-	Line   int    // counted from 1
-	Key    string // such as route.source.bootstrap[0]
-	Reason string
+	Line    int    // counted from 1
+	Key     string // such as route.source.bootstrap[0]
+	Reason  string
+	Unknown bool // there is no such key: which was meant is not known
 }
 
 // Error is one line.
@@ -39,7 +40,7 @@ func Decode(data []byte, into any, env func(string) (string, bool)) error {
 	if err != nil || root == nil {
 		return err
 	}
-	c := &checker{env: env, expanded: map[*yaml.Node]string{}, unset: map[*yaml.Node]bool{}, inside: map[*yaml.Node]bool{}}
+	c := &checker{env: env, expanded: map[*yaml.Node]string{}, unset: map[*yaml.Node][]*FaultError{}, inside: map[*yaml.Node]bool{}}
 	c.expand(root)
 	readable := c.check(root, target.Type().Elem(), "")
 	slices.SortStableFunc(c.faults, func(a, b *FaultError) int { return cmp.Compare(a.Line, b.Line) })

@@ -113,8 +113,8 @@ func TestFaults(t *testing.T) {
 		{"map for size", "memory: {}", `line 1: memory: want one value, got keys and values`},
 		{"duration", "commit_interval: 5", `line 1: commit_interval: want a duration such as 200ms, 5s or 1h30m, got "5"`},
 		{"standard duration", "timeout: soon", `line 1: timeout: want a duration, got "soon"`},
-		{"unset variable", "source:\n  name: ${NOPE}", `line 2: environment variable NOPE is not set`},
-		{"open variable", "source:\n  name: a ${NOPE", `line 2: ${ without name and }; write $${`},
+		{"unset variable", "source:\n  name: ${NOPE}", `line 2: source.name: environment variable NOPE is not set`},
+		{"open variable", "source:\n  name: a ${NOPE", `line 2: source.name: ${ without name and }; write $${`},
 		{"variable without name", "source:\n  name: a ${}", `${ without name and }`},
 		{"secret in the wrong place", `streams: ${SECRET}`, `line 1: streams: want a whole number, got what ${SECRET} stands for`},
 		{"secret as a size", `memory: ${SECRET}`, `line 1: memory: what ${SECRET} stands for is refused`},
@@ -140,7 +140,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	err := Decode([]byte("memroy: 1\nsource:\n  nam: x\n  bootstrap: {}\nstreams: a\ncommit_interval: b\nshare: ${NOPE}\n"), &settings{}, environment)
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 6, "%s", err)
-	for i, line := range []string{"line 1: memroy", "line 3: source.nam", "line 4: source.bootstrap", "line 5: streams", "line 6: commit_interval", "line 7: environment"} {
+	for i, line := range []string{"line 1: memroy", "line 3: source.nam", "line 4: source.bootstrap", "line 5: streams", "line 6: commit_interval", "line 7: share: environment"} {
 		require.True(t, strings.HasPrefix(lines[i], line), "%q", lines[i])
 	}
 	var fault *FaultError

@@ -44,8 +44,7 @@ func (c *checker) expandScalar(n *yaml.Node) {
 			if !closed || name == "" {
 				reason = "${ without name and }; write $${ for the characters themselves"
 			}
-			c.fault(n, "", "%s", reason)
-			c.unset[n] = true
+			c.unset[n] = append(c.unset[n], c.fault(n, "", "%s", reason))
 		}
 		return value
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,25 +26,45 @@ func (f *FaultError) Error() string { return fmt.Sprintf("%s %q: %s", f.Key, f.V
 // Fault is one wrong value: key, value, reason.
 func Fault(key, value, reason string) error { return &FaultError{key, value, reason} }
 
-// Given keeps of joined errors those about a value that is there. Where a file could not be read whole, what is missing may have stood in the
-// rest.
-func Given(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var kept []error
-		for _, e := range joined.Unwrap() {
-			kept = append(kept, Given(e))
+// Without leaves out of joined errors those that fileErr, of a file that could not be read whole, may be to blame for: what is missing may have
+// stood in what was not read. A value that could not be read excuses its own key alone, anything else whatever is missing.
+func Without(err, fileErr error) error {
+	var unread []string
+	any := false
+	_ = each(fileErr, func(e error) error {
+		fault, ok := errors.AsType[*conf.FaultError](e)
+		if !ok || fault.Unknown || fault.Key == "" {
+			any = true
+		} else {
+			unread = append(unread, listItem.ReplaceAllString(fault.Key, ""))
 		}
-		return errors.Join(kept...)
-	}
-	var ours *FaultError
-	if errors.As(err, &ours) && ours.Value == "" {
 		return nil
+	})
+	return each(err, func(e error) error {
+		key, missing := missingKey(e)
+		if missing && (any || slices.ContainsFunc(unread, func(part string) bool { return key == part || strings.HasPrefix(key, part+".") })) {
+			return nil
+		}
+		return e
+	})
+}
+
+var (
+	listItem = regexp.MustCompile(`\[\d+\].*$`)
+	flagName = regexp.MustCompile(` \(--[a-z-]+\)`)
+)
+
+// missingKey returns the key of a fault about a value that is not there.
+func missingKey(err error) (key string, missing bool) {
+	if ours, ok := errors.AsType[*FaultError](err); ok {
+		return flagName.ReplaceAllString(ours.Key, ""), ours.Value == ""
 	}
-	var theirs *cluster.ConfigError
-	if errors.As(err, &theirs) && theirs.Value == "" && theirs.Err == nil {
-		return nil
+	theirs, ok := errors.AsType[*cluster.ConfigError](err)
+	if !ok || theirs.Value != "" || theirs.Err != nil {
+		return "", false
 	}
-	return err
+	place, _, _ := strings.Cut(err.Error(), theirs.Key+":")
+	return strings.ReplaceAll(flagName.ReplaceAllString(place, ""), ": ", ".") + theirs.Key, true
 }
 
 // OneOf is a fault if value is none of the allowed ones.
@@ -79,17 +100,22 @@ func notNegative(key string, d conf.Duration) error {
 
 // Prefixed puts a text before each of the errors that were joined into err.
 func Prefixed(err error, prefix string) error {
+	return each(err, func(err error) error { return fmt.Errorf("%s%w", prefix, err) })
+}
+
+// each changes each of the errors that were joined into err, or drops it.
+func each(err error, change func(error) error) error {
 	if err == nil {
 		return nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, e := range joined.Unwrap() {
-			all = append(all, Prefixed(e, prefix))
+			all = append(all, each(e, change))
 		}
 		return errors.Join(all...)
 	}
-	return fmt.Errorf("%s%w", prefix, err)
+	return change(err)
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

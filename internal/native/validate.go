@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/conf"
 )
 
@@ -32,20 +34,37 @@ func (f *File) ValidateRoute() error {
 	faults := []error{
 		Prefixed(r.Source.Validate(), "route.source (--source): "),
 		Prefixed(r.Target.Validate(), "route.target (--target): "),
-		Prefixed(r.Topics.Validate(), "route.topics."),
+		TopicFaults(r.Topics.Validate()),
 		f.ValidateModes(),
 	}
-	for _, name := range []struct{ key, value string }{{"route.source.name", r.Source.Name}, {"route.target.name", r.Target.Name}, {"route.id", r.ID}} {
+	for _, name := range []struct{ key, value string }{
+		{"route.source.name (--source-name)", r.Source.Name}, {"route.target.name (--target-name)", r.Target.Name}, {"route.id", r.ID},
+	} {
 		if name.value == "" || strings.ContainsAny(name.value, "@/ ") {
 			faults = append(faults, Fault(name.key, name.value, "must not be empty or hold @, / or spaces"))
 		}
 	}
-	if SameCluster(r.Source.Bootstrap, r.Target.Bootstrap) && r.Topics.Rename == "{topic}" && len(r.Topics.Mapping) == 0 && r.Topics.MappingFile == "" {
+	if SameCluster(r.Source.Bootstrap, r.Target.Bootstrap) && cmp.Or(r.Topics.Rename, "{topic}") == "{topic}" && len(r.Topics.Mapping) == 0 && r.Topics.MappingFile == "" {
 		faults = append(faults, Fault("route.target (--target)", strings.Join(r.Target.Bootstrap, ","), "is the source too, and topics keep their names: each would be copied onto itself"))
 	}
 	_, filterErr := f.Filter()
 	faults = append(faults, Positive("route.topics.discover_interval", r.Topics.DiscoverInterval), validatePolicies(r.On), filterErr)
 	return errors.Join(faults...)
+}
+
+// ValidateMapping judges what the route's names are made of: the mapping file, and the clusters' names in the rename pattern.
+func (f *File) ValidateMapping() error {
+	return TopicFaults(f.Route.Topics.ValidateNames(f.Route.Source.Name, f.Route.Target.Name))
+}
+
+// TopicFaults gives faults of a handler's configuration the names that they have in the file, and the flag's.
+func TopicFaults(err error) error {
+	return each(err, func(err error) error {
+		if fault, ok := errors.AsType[*handler.ConfigError](err); ok && fault.Key == "rename" {
+			return Fault("route.topics.rename (--rename)", fault.Value, fault.Reason)
+		}
+		return fmt.Errorf("route.topics.%w", err)
+	})
 }
 
 // ValidateModes judges the words of the route that have a default.
