@@ -189,13 +189,13 @@ func (c *Connector) producerID(ctx context.Context) (offsets.Route, error) {
 	}
 }
 
-// unclean stores that checkpoints which were left clean are in use again, before anything is sent: after a crash nobody may take them for
-// clean.
+// unclean stores that checkpoints are in use again, and whose they are, before anything is sent: after a crash nobody may take them for clean,
+// and only their writer can leave them clean.
 func (c *Connector) unclean(ctx context.Context, known map[route.Partition]offsets.Checkpoint) error {
 	var used []offsets.Checkpoint
 	for _, at := range known {
-		if at.Clean {
-			at.Clean = false
+		if at.Clean || at.Writer != c.deps.Worker {
+			at.Clean, at.Writer = false, c.deps.Worker
 			used = append(used, at)
 		}
 	}

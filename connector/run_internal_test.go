@@ -22,9 +22,19 @@ import (
 // idle is a connector that is not run and reaches nobody; what it logs goes to out.
 func idle(t *testing.T, out io.Writer) *Connector {
 	t.Helper()
+	return idleOn(t, stored(t), out)
+}
+
+func stored(t *testing.T) offsets.Store {
+	t.Helper()
 	store, err := bolt.Open(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+func idleOn(t *testing.T, store offsets.Store, out io.Writer) *Connector {
+	t.Helper()
 	h, err := handler.New(handler.DefaultConfig(), "src", "dst")
 	require.NoError(t, err)
 	log, reg, way := hclog.New(&hclog.LoggerOptions{Output: out}), prometheus.NewRegistry(), route.Route{Source: "src", Target: "dst", ID: "1"}
@@ -39,18 +49,24 @@ func idle(t *testing.T, out io.Writer) *Connector {
 // one is topic t with one partition, whose checkpoint is stored.
 func one(t *testing.T, c *Connector, change func(*offsets.Checkpoint)) (*pair, *partition) {
 	t.Helper()
-	p := route.Partition{Topic: "t"}
+	return oneOf(t, c, "t", change)
+}
+
+// oneOf is one of another topic.
+func oneOf(t *testing.T, c *Connector, topic string, change func(*offsets.Checkpoint)) (*pair, *partition) {
+	t.Helper()
+	p := route.Partition{Topic: topic}
 	at := offsets.Checkpoint{Partition: p, SourceOffset: 5, TargetOffset: 5, Sequence: 5, ProducerID: 7, LeaderEpoch: -1, Opened: true, Writer: "w1"}
 	if change != nil {
 		change(&at)
 	}
 	require.NoError(t, c.deps.Store.Begin(t.Context(), nil, at))
 	c.Add(p)
-	align, err := c.deps.Handler.Align("t", 1, 1)
+	align, err := c.deps.Handler.Align(topic, 1, 1)
 	require.NoError(t, err)
 	part := c.parts[p]
 	meta := wire.TopicMetadata{Partitions: []wire.PartitionMetadata{{Replicas: []int32{0}}}}
-	return &pair{topic: handler.Topic{Source: "t", Target: "t"}, align: align, source: meta, target: meta, parts: []*partition{part}, replicas: 1}, part
+	return &pair{topic: handler.Topic{Source: topic, Target: topic}, align: align, source: meta, target: meta, parts: []*partition{part}, replicas: 1}, part
 }
 
 // hook calls then once, when a line with some text is written.

@@ -45,7 +45,7 @@ type Checkpoint struct {
 	Writer string
 	// Opened says that one batch of this id and epoch was acknowledged with acks=all, so that pipelines are safe.
 	Opened bool
-	// Clean says that the writer stopped with nothing in flight beyond SourceOffset.
+	// Clean says that the writer stopped with nothing in flight beyond SourceOffset. [Advance] takes nobody else's word for it.
 	Clean bool
 	// AckedAt is when the target last acknowledged anything of this id with acks=all. Zero when never.
 	AckedAt time.Time

@@ -111,8 +111,8 @@ func (e *VersionError) Error() string {
 }
 
 // Advance says what to store when next is saved over old (nil: nothing stored), or why it is refused. Within one producer id and epoch the
-// source offset never goes backwards, an opened epoch stays opened, and the time of the last acknowledgement stays the latest: two owners
-// of a partition may both save, and each writes only what is true.
+// source offset never goes backwards, an opened epoch stays opened, the time of the last acknowledgement stays the latest, and a checkpoint in
+// use becomes clean by the word of its writer alone: two owners of a partition may both save, and each writes only what is true.
 func Advance(old *Checkpoint, next Checkpoint) (Checkpoint, error) {
 	switch {
 	case old == nil:
@@ -126,6 +126,7 @@ func Advance(old *Checkpoint, next Checkpoint) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("stored source offset %d (writer %q), saved %d", old.SourceOffset, old.Writer, next.SourceOffset)
 	}
 	next.Opened = next.Opened || old.Opened
+	next.Clean = next.Clean && (old.Clean || old.Writer == next.Writer) // another one does not know what the writer has in flight
 	if next.AckedAt.Before(old.AckedAt) {
 		next.AckedAt = old.AckedAt
 	}

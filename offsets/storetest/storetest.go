@@ -23,6 +23,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Open) {
 		"begin is compare and set":             testBegin,
 		"many begin at once":                   testBeginAll,
 		"save moves forward only":              testSave,
+		"only the writer ends clean":           testClean,
 		"save stores what is not refused":      testSaveSome,
 		"save refuses what is invalid":         testInvalid,
 		"all fields survive closing":           testDurable,
@@ -158,4 +159,25 @@ func testSave(t *testing.T, open Open) {
 		require.ErrorIs(t, s.Save(t.Context(), []offsets.Checkpoint{other}), offsets.ErrConflict, "another epoch is begun, not saved")
 	}
 	requireStored(t, s, stale)
+}
+
+// testClean: who does not know what the last writer has sent since can't say that nothing is in flight.
+func testClean(t *testing.T, open Open) {
+	t.Helper()
+	s := opened(t, open)
+	used := Checkpoint("a", 0, 10)
+	require.NoError(t, s.Begin(t.Context(), nil, used))
+	saved := func(writer string, clean bool) *offsets.Checkpoint {
+		c := used
+		c.Writer, c.Clean = writer, clean
+		require.NoError(t, s.Save(t.Context(), []offsets.Checkpoint{c}))
+		return load(t, s, c.Partition)
+	}
+	c := saved("w2", true)
+	require.False(t, c.Clean, "w1 uses it")
+	require.Equal(t, "w2", c.Writer)
+	require.True(t, saved("w2", true).Clean)
+	require.True(t, saved("w3", true).Clean, "it is clean already")
+	require.False(t, saved("w4", false).Clean)
+	require.False(t, saved("w3", true).Clean, "w4 uses it")
 }
