@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ type discovery struct {
 	mu       sync.Mutex       // guards what follows
 	known    map[string]int32 // partitions by topic
 	excluded []api.Excluded
+	refused  []api.Partition // halted: partitions of topics that match and cannot have a place on the target
 	trouble  string        // why the last round failed; "" when it did not
 	rounds   int           // that succeeded
 	first    chan struct{} // closed by the first round that succeeds; made by firstLocked
@@ -100,17 +102,28 @@ func (d *discovery) round(ctx context.Context) error {
 			return fmt.Errorf("target %s: %s: %w", d.targetName, cluster.Classify(err), err)
 		}
 	}
-	found, excluded := d.sift(topics)
-	if err = d.remember(ctx, topics, found); err != nil {
+	s := d.sift(topics)
+	if err = d.remember(ctx, topics, s.found); err != nil {
 		return fmt.Errorf("store first discovery: %w", err)
 	}
-	d.adopt(topics, found, excluded)
+	if first {
+		d.warnOfShared(s.copies)
+	}
+	d.adopt(topics, s)
 	return nil
 }
 
+// sifted is a cluster's topics, judged.
+type sifted struct {
+	found    []string // to be mirrored
+	excluded []api.Excluded
+	refused  []api.Partition     // of those excluded ones that should be mirrored and cannot
+	copies   map[string][]string // target → its sources
+}
+
 // sift splits topics into those to mirror and those not to, with the reason.
-func (d *discovery) sift(topics map[string]cluster.Topic) (found []string, excluded []api.Excluded) {
-	copies := map[string]string{} // target → source
+func (d *discovery) sift(topics map[string]cluster.Topic) sifted {
+	s := sifted{copies: map[string][]string{}}
 	reasons := map[string]string{}
 	for _, name := range sortedKeys(topics) {
 		reasons[name] = d.filter.Refusal(name, topics[name].Internal)
@@ -119,25 +132,50 @@ func (d *discovery) sift(topics map[string]cluster.Topic) (found []string, exclu
 		}
 		if t, err := d.mapper.Topic(name); err != nil {
 			reasons[name] = err.Error()
+			s.refused = append(s.refused, refusedPartitions(topics[name], err)...)
 		} else {
-			copies[t.Target] = name
+			s.copies[t.Target] = append(s.copies[t.Target], name)
 		}
 	}
 	for _, name := range sortedKeys(topics) {
 		reason := reasons[name]
-		if of, loop := copies[name]; loop && d.oneCluster && reason == "" {
-			reason = "source and target are one cluster, and topic " + of + " is copied here: copies of copies would never end"
+		if of, loop := s.copies[name]; loop && d.oneCluster && reason == "" {
+			reason = "source and target are one cluster, and topic " + of[0] + " is copied here: copies of copies would never end"
 		}
 		if reason == "" {
-			found = append(found, name)
+			s.found = append(s.found, name)
 		} else {
-			excluded = append(excluded, api.Excluded{Topic: name, Reason: reason})
+			s.excluded = append(s.excluded, api.Excluded{Topic: name, Reason: reason})
 		}
 	}
 	for _, name := range d.filter.Missing(func(name string) bool { _, ok := topics[name]; return ok }) {
-		excluded = append(excluded, api.Excluded{Topic: name, Reason: "does not exist on the source"})
+		s.excluded = append(s.excluded, api.Excluded{Topic: name, Reason: missingReason})
 	}
-	return found, excluded
+	return s
+}
+
+// missingReason is why a topic that is named and not there is left out.
+const missingReason = "does not exist on the source"
+
+// refusedPartitions are those of a topic that should be mirrored and cannot: to whoever looks they are halted.
+func refusedPartitions(t cluster.Topic, err error) []api.Partition {
+	parts := make([]api.Partition, t.Partitions)
+	for p := range t.Partitions {
+		parts[p] = api.Partition{
+			Topic: t.Name, Partition: p, TargetPartition: p, State: api.StateHalted, Reason: err.Error(), LastError: err.Error(),
+			SourceStart: -1, SourceEnd: -1, SourceLastStable: -1, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1, LagRecords: -1,
+		}
+	}
+	return parts
+}
+
+// warnOfShared names topics that go to one target topic, which only the configuration can want.
+func (d *discovery) warnOfShared(copies map[string][]string) {
+	for _, target := range sortedKeys(copies) {
+		if sources := copies[target]; len(sources) > 1 {
+			d.log.Warn("topics share a target topic: their records mix there and cannot be compared", "topics", strings.Join(sources, ","), "target", target)
+		}
+	}
 }
 
 // remember stores the topics of the route's first discovery, with their numbers of partitions, before any of them is mirrored: `start` applies
@@ -160,7 +198,7 @@ func (d *discovery) remember(ctx context.Context, topics map[string]cluster.Topi
 }
 
 // adopt notes a round that succeeded, tells of what is new and hands it on.
-func (d *discovery) adopt(topics map[string]cluster.Topic, found []string, excluded []api.Excluded) {
+func (d *discovery) adopt(topics map[string]cluster.Topic, s sifted) {
 	d.mu.Lock()
 	if d.known == nil {
 		d.known = map[string]int32{}
@@ -169,7 +207,7 @@ func (d *discovery) adopt(topics map[string]cluster.Topic, found []string, exclu
 		parts []route.Partition
 		news  []events.Event
 	)
-	for _, name := range found {
+	for _, name := range s.found {
 		had, n := d.known[name], topics[name].Partitions
 		for p := had; p < n; p++ {
 			parts = append(parts, route.Partition{Topic: name, Partition: p})
@@ -183,13 +221,19 @@ func (d *discovery) adopt(topics map[string]cluster.Topic, found []string, exclu
 		d.known[name] = max(had, n)
 	}
 	var missing []string
-	for _, e := range excluded {
-		if _, exists := topics[e.Topic]; !exists && !slices.Contains(d.excluded, e) {
+	for _, e := range s.excluded {
+		if slices.Contains(d.excluded, e) {
+			continue
+		}
+		if _, exists := topics[e.Topic]; !exists {
 			missing = append(missing, e.Topic)
+		}
+		if slices.ContainsFunc(s.refused, func(p api.Partition) bool { return p.Topic == e.Topic }) {
+			news = append(news, events.Event{Type: events.PartitionHalted, Severity: events.Warning, Topic: e.Topic, Message: "topic cannot be mirrored", Reason: e.Reason})
 		}
 	}
 	recovered := d.trouble != ""
-	d.excluded, d.trouble = excluded, ""
+	d.excluded, d.refused, d.trouble = s.excluded, s.refused, ""
 	d.rounds++
 	if d.rounds == 1 {
 		defer close(d.firstLocked()) // once the mirror knows of what was found
@@ -249,4 +293,31 @@ func (d *discovery) Excluded() []api.Excluded {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.excluded)
+}
+
+// halted lists the partitions that should be mirrored and cannot.
+func (d *discovery) halted() []api.Partition {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.refused // replaced as a whole, never changed
+}
+
+// lacking says why a mirror without lag has not copied all that it was told to; nil if it has. The empty topic stands for all.
+func (d *discovery) lacking(topic string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.refused {
+		if p := &d.refused[i]; topic == "" || topic == p.Topic {
+			return fmt.Errorf("topic %s cannot be mirrored: %s", p.Topic, p.Reason)
+		}
+	}
+	if topic != "" || len(d.known) > 0 {
+		return nil
+	}
+	for _, e := range d.excluded {
+		if e.Reason == missingReason {
+			return fmt.Errorf("no topic is mirrored: topic %s %s", e.Topic, e.Reason)
+		}
+	}
+	return nil
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -228,4 +230,62 @@ func TestDiscoveryRetriesAndNamesTheTrouble(t *testing.T) {
 	cancel()
 	<-done
 	require.Equal(t, []events.Type{events.RouteDegraded, events.RouteRecovered, events.TopicDiscovered}, d.types())
+}
+
+// TestTopicsWithImpossibleNamesAreNotLeftOutSilently: a name may be too long only once it is renamed.
+func TestTopicsWithImpossibleNamesAreNotLeftOutSilently(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, ".*")
+	long := strings.Repeat("a", 248)
+	d.source.set(nil, cluster.Topic{Name: long, Partitions: 2}, cluster.Topic{Name: "orders", Partitions: 1})
+	d.mirror.state = api.Snapshot{State: api.StateMirroring, Partitions: []api.Partition{{Topic: "orders", State: api.StateMirroring}}}
+	for range 2 {
+		require.NoError(t, d.round(t.Context()))
+	}
+	require.Equal(t, []route.Partition{{Topic: "orders"}}, d.mirror.parts())
+	require.ElementsMatch(t, []events.Type{events.TopicDiscovered, events.PartitionHalted}, d.types(), "told once")
+	found, _ := d.log.Since(0)
+	for i := range found {
+		if e := &found[i]; e.Type == events.PartitionHalted {
+			require.Equal(t, events.Warning, e.Severity)
+			require.Equal(t, long, e.Topic)
+			require.Contains(t, e.Reason, "has 250 characters of at most 249")
+		}
+	}
+	require.Len(t, d.Excluded(), 1)
+	v := &service{mirror: d.mirror, discovery: d.discovery}
+	parts := v.Snapshot().Partitions
+	require.Len(t, parts, 3)
+	require.Equal(t, api.StateHalted, parts[1].State)
+	require.Contains(t, parts[2].Reason, "has 250 characters of at most 249")
+	for topic, want := range map[string]bool{"": false, long: false, "orders": true} {
+		_, ok, err := v.WaitCaughtUp(t.Context(), topic, 0)
+		require.Equal(t, want, ok, topic)
+		require.Equal(t, want, err == nil, topic)
+	}
+}
+
+func TestWaitOverNothingIsNoSuccessWhileNamedTopicsAreMissing(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, "absent")
+	require.NoError(t, d.round(t.Context()))
+	_, ok, err := (&service{mirror: d.mirror, discovery: d.discovery}).WaitCaughtUp(t.Context(), "", 0)
+	require.False(t, ok)
+	require.EqualError(t, err, "no topic is mirrored: topic absent does not exist on the source")
+}
+
+func TestTopicsOnOneTargetAreWarnedOfOnce(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, ".*")
+	var err error
+	d.mapper, err = handler.New(handler.Config{Mapping: map[string]string{"a": "all", "b": "all"}}, "x", "y")
+	require.NoError(t, err)
+	var text bytes.Buffer
+	d.discovery.log = hclog.New(&hclog.LoggerOptions{Output: &text})
+	d.source.set(nil, cluster.Topic{Name: "a", Partitions: 1}, cluster.Topic{Name: "b", Partitions: 1}, cluster.Topic{Name: "c", Partitions: 1})
+	for range 2 {
+		require.NoError(t, d.round(t.Context()))
+	}
+	require.Equal(t, 1, strings.Count(text.String(), "topics share a target topic"))
+	require.Contains(t, text.String(), `topics="a,b" target=all`)
 }

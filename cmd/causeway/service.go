@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -201,9 +202,11 @@ func (v *service) close() error {
 	return errors.Join(errs...)
 }
 
-// Snapshot is the mirror's, seen with what discovery knows: before the first discovery the route is starting, whatever the mirror says.
+// Snapshot is the mirror's, seen with what discovery knows: before the first discovery the route is starting, whatever the mirror says, and
+// topics that cannot be mirrored stand halted among the others.
 func (v *service) Snapshot() api.Snapshot {
 	s := v.mirror.Snapshot()
+	s.Partitions = slices.Concat(s.Partitions, v.discovery.halted())
 	ready, trouble := v.discovery.state()
 	switch {
 	case v.draining.Load():
@@ -221,12 +224,15 @@ func (v *service) Snapshot() api.Snapshot {
 // Excluded is discovery's.
 func (v *service) Excluded() []api.Excluded { return v.discovery.Excluded() }
 
-// WaitCaughtUp is the mirror's, but before the first discovery nothing is known to wait for.
+// WaitCaughtUp is the mirror's, but before the first discovery nothing is known to wait for, and what cannot be mirrored never catches up.
 func (v *service) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
 	select {
 	case <-v.discovery.found():
 	case <-ctx.Done():
 		return 0, false, errors.New("the topics of the source are not known yet")
+	}
+	if err = v.discovery.lacking(topic); err != nil {
+		return 0, false, err
 	}
 	return v.mirror.WaitCaughtUp(ctx, topic, lag)
 }

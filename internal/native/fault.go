@@ -30,11 +30,11 @@ func Fault(key, value, reason string) error { return &FaultError{key, value, rea
 // stood in what was not read. A value that could not be read excuses its own key alone, anything else whatever is missing.
 func Without(err, fileErr error) error {
 	var unread []string
-	any := false
+	anything := false
 	_ = each(fileErr, func(e error) error {
 		fault, ok := errors.AsType[*conf.FaultError](e)
 		if !ok || fault.Unknown || fault.Key == "" {
-			any = true
+			anything = true
 		} else {
 			unread = append(unread, listItem.ReplaceAllString(fault.Key, ""))
 		}
@@ -42,7 +42,7 @@ func Without(err, fileErr error) error {
 	})
 	return each(err, func(e error) error {
 		key, missing := missingKey(e)
-		if missing && (any || slices.ContainsFunc(unread, func(part string) bool { return key == part || strings.HasPrefix(key, part+".") })) {
+		if missing && (anything || slices.ContainsFunc(unread, func(part string) bool { return key == part || strings.HasPrefix(key, part+".") })) {
 			return nil
 		}
 		return e
