@@ -158,11 +158,47 @@ func TestVerifyCannotCompare(t *testing.T) {
 	}
 	code, _, stderr := command(t.Context(), args("nothing")...)
 	require.Equal(t, exitIncomparable, code)
-	require.Contains(t, stderr, "topics [nothing] do not exist on the source")
+	require.Contains(t, stderr, "topic nothing does not exist on the source")
 	code, _, stderr = command(t.Context(), args("none.*")...)
 	require.Equal(t, exitIncomparable, code)
 	require.Contains(t, stderr, "no topic of the source matches")
 	code, stdout, _ := command(t.Context(), args("orders")...)
 	require.Equal(t, exitFailure, code, "a topic that is not there is a difference")
 	require.Contains(t, stdout, "topic orders does not exist on the target")
+}
+
+// TestVerifyComparesTheOthers: a topic that cannot be compared must neither pass for equal nor hide what the others are.
+func TestVerifyComparesTheOthers(t *testing.T) {
+	t.Parallel()
+	source, target := embedded(t, "orders", "a", "b", "lost"), embedded(t, "orders", "both")
+	fill(t, source, "orders", sampleRecords()...)
+	fill(t, target, "orders", sampleRecords()...)
+	verify := func(topics string, more ...string) (int, string) {
+		code, stdout, stderr := command(t.Context(), append([]string{
+			"verify", "--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0], "--topics", topics, "--timeout", "1s",
+			"--config", writeFile(t, "route: {topics: {mapping: {a: both, b: both}}}"),
+		}, more...)...)
+		return code, stdout + stderr
+	}
+	code, text := verify("orders,nothing")
+	require.Equal(t, exitIncomparable, code, text)
+	require.Contains(t, text, "not compared: topic nothing does not exist on the source; otherwise equal: 5 records in 2 partitions of 1 topics")
+	code, text = verify("orders,nothing", "-o", "json")
+	require.Equal(t, exitIncomparable, code, text)
+	require.Contains(t, text, `"equal": false`)
+	require.Contains(t, text, `"topic nothing does not exist on the source"`)
+	code, text = verify("orders,lost")
+	require.Equal(t, exitFailure, code, text)
+	require.Contains(t, text, "different: topic lost does not exist on the target; the other topics are equal: 5 records")
+	code, text = verify("orders,a,b")
+	require.Equal(t, exitIncomparable, code, text)
+	require.Contains(t, text, "not compared: topics a and b share both and cannot be compared; otherwise equal: 5 records")
+	code, text = verify("a,b")
+	require.Equal(t, exitIncomparable, code, text)
+	require.Contains(t, text, "could not compare: topics a and b share both and cannot be compared")
+	fill(t, source, "orders", sampleRecords()[:1]...)
+	code, text = verify("orders,nothing")
+	require.Equal(t, exitFailure, code, text)
+	require.Contains(t, text, "source offset 4 is missing on the target")
+	require.Contains(t, text, "; not compared: topic nothing does not exist on the source")
 }

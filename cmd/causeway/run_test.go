@@ -71,7 +71,7 @@ func TestExitCodes(t *testing.T) {
 		{"wait for less than nothing", []string{"wait", "--lag", "-1"}, 1, []string{"--lag"}},
 		{"since what", []string{"events", "--since", "noon"}, 1, []string{`--since "noon"`}},
 		{"verify cannot reach", with("verify", "--timeout", "1s", "--state", filepath.Join(dir, "s2"), "--from", "checkpoint", "--source", file("x", "")+":1"), 2, nil},
-		{"verify wrong values", with("verify", "--from", "middle", "--sample", "2", "--timeout", "0s"), 1, []string{`--from "middle"`, `--sample "2"`, `--timeout "0s"`}},
+		{"verify wrong values", with("verify", "--from", "middle", "--sample", "2", "--timeout", "0s"), 2, []string{`--from "middle"`, `--sample "2"`, `--timeout "0s"`}},
 		{"demo wrong values", []string{"demo", "--rate", "0", "--for", "-1s", "--listen", "x"}, 1, []string{"--rate", "--for", "server.listen"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

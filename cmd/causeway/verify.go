@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,13 +52,32 @@ type verdict struct {
 	Bytes      int64  `json:"bytes"`
 	Older      int64  `json:"older_on_target"` // records that the source has deleted since
 	Difference string `json:"first_difference"`
+	// NotCompared says of topics why they could not be compared; then Equal is false, whatever the others are.
+	NotCompared []string `json:"not_compared"`
+
+	absent []string // topics that the target lacks: a difference, told when there is no other
 }
 
 func (v verdict) String() string {
-	if !v.Equal {
-		return "different: " + v.Difference
+	text := ""
+	switch {
+	case v.Difference != "":
+		text = "different: " + v.Difference
+	case v.Equal:
+		return "equal: " + v.compared()
 	}
-	text := fmt.Sprintf("equal: %s records in %d partitions of %d topics", count(v.Records), v.Partitions, v.Topics)
+	if len(v.NotCompared) > 0 {
+		text = strings.TrimPrefix(text+"; not compared: "+strings.Join(v.NotCompared, "; "), "; ")
+	}
+	if v.Difference == "" {
+		text += "; otherwise equal: " + v.compared()
+	}
+	return text
+}
+
+// compared counts what was found equal.
+func (v verdict) compared() string {
+	text := fmt.Sprintf("%s records in %d partitions of %d topics", count(v.Records), v.Partitions, v.Topics)
 	if v.Older > 0 {
 		text += fmt.Sprintf(", and %s older ones that the source no longer has", count(v.Older))
 	}
@@ -96,7 +116,7 @@ func newVerify(stdout, _ io.Writer) *cobra.Command {
 func (v *verifyCommand) run(ctx context.Context) error {
 	s, err := v.settings()
 	if err != nil {
-		return err
+		return &exitError{exitIncomparable, err}
 	}
 	job, closeStore, err := v.prepare(&s)
 	if err != nil {
@@ -110,8 +130,11 @@ func (v *verifyCommand) run(ctx context.Context) error {
 	if err := v.out.print(v.stdout, found, func(t *table) { t.row(found.String()) }); err != nil {
 		return err
 	}
-	if !found.Equal {
+	switch {
+	case found.Difference != "":
 		return &exitError{exitFailure, nil}
+	case !found.Equal:
+		return &exitError{exitIncomparable, nil}
 	}
 	return nil
 }
@@ -168,10 +191,20 @@ func (v *verification) run(ctx context.Context) (verdict, error) {
 	}
 	defer target.close()
 	pairs, found, err := v.plan(ctx, source, target)
-	if err != nil || found.Difference != "" {
+	if err != nil {
 		return found, err
 	}
-	return v.compareAll(ctx, source, target, pairs, found)
+	if found, err = v.compareAll(ctx, source, target, pairs, found); err != nil {
+		return found, err
+	}
+	if found.Difference == "" && len(found.absent) > 0 {
+		found.Difference = fmt.Sprintf("topic %s does not exist on the target", strings.Join(found.absent, ", "))
+		if found.Partitions > 0 {
+			found.Difference += "; the other topics are equal: " + found.compared()
+		}
+	}
+	found.Equal = found.Difference == "" && len(found.NotCompared) == 0
+	return found, nil
 }
 
 func (*verification) compareAll(ctx context.Context, source, target *side, pairs []pair, found verdict) (verdict, error) {
@@ -215,32 +248,25 @@ func (v *verification) plan(ctx context.Context, source, target *side) ([]pair, 
 	if err != nil {
 		return nil, verdict{}, err
 	}
-	topics, err := v.selected(sourceCounts)
+	topics, found, err := v.selected(sourceCounts, targetCounts)
 	if err != nil {
-		return nil, verdict{}, err
+		return nil, found, err
 	}
 	var names []string
 	for _, t := range topics {
-		if _, ok := targetCounts[t.Target]; ok {
-			names = append(names, t.Target)
-		}
+		names = append(names, t.Target)
 	}
 	targetExtents, err := target.extents(ctx, names)
 	if err != nil {
-		return nil, verdict{}, err
+		return nil, found, err
 	}
 	sourceExtents, err := source.extents(ctx, slices.Collect(maps.Keys(topics)))
 	if err != nil {
-		return nil, verdict{}, err
+		return nil, found, err
 	}
-	found := verdict{Topics: len(topics)}
 	var pairs []pair
 	for _, name := range sortedKeys(topics) {
 		t := topics[name]
-		if _, ok := targetCounts[t.Target]; !ok {
-			found.Difference = fmt.Sprintf("topic %s does not exist on the target", t.Target)
-			return nil, found, nil
-		}
 		some, pairErr := v.pairs(t, sourceCounts[name], targetCounts[t.Target], sourceExtents, targetExtents)
 		if pairErr != nil {
 			return nil, found, pairErr
@@ -252,27 +278,56 @@ func (v *verification) plan(ctx context.Context, source, target *side) ([]pair, 
 	return pairs, found, v.fromCheckpoints(ctx, pairs)
 }
 
-// selected maps the topics to compare.
-func (v *verification) selected(counts map[string]int32) (map[string]handler.Topic, error) {
-	topics := map[string]handler.Topic{}
-	for name := range counts {
+// selected maps the topics to compare. Those that cannot be compared and those that the target lacks are named in the verdict, so that the
+// others are compared all the same; if there are no others, it is an error.
+func (v *verification) selected(sourceCounts, targetCounts map[string]int32) (map[string]handler.Topic, verdict, error) {
+	topics, sharing := map[string]handler.Topic{}, map[string][]string{}
+	found := verdict{NotCompared: []string{}}
+	for _, name := range sortedKeys(sourceCounts) {
 		if v.topics.Refusal(name, false) != "" {
 			continue
 		}
 		t, err := v.handler.Topic(name)
 		if err != nil {
-			return nil, err
+			found.NotCompared = append(found.NotCompared, err.Error())
+			continue
 		}
 		topics[name] = t
+		sharing[t.Target] = append(sharing[t.Target], name)
 	}
-	missing := v.topics.Missing(func(name string) bool { _, ok := counts[name]; return ok })
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("topics %v do not exist on the source", missing)
+	for _, name := range v.topics.Missing(func(name string) bool { _, ok := sourceCounts[name]; return ok }) {
+		found.NotCompared = append(found.NotCompared, fmt.Sprintf("topic %s does not exist on the source", name))
 	}
-	if len(topics) == 0 {
-		return nil, errors.New("no topic of the source matches --topics")
+	for _, shared := range sortedKeys(sharing) {
+		sources := sharing[shared]
+		_, exists := targetCounts[shared]
+		switch {
+		case !exists:
+			found.absent = append(found.absent, shared)
+		case len(sources) > 1:
+			found.NotCompared = append(found.NotCompared, fmt.Sprintf("topics %s share %s and cannot be compared", and(sources), shared))
+		default:
+			continue
+		}
+		for _, name := range sources {
+			delete(topics, name)
+		}
 	}
-	return topics, nil
+	found.Topics = len(topics)
+	switch {
+	case len(topics) > 0 || len(found.absent) > 0:
+		return topics, found, nil
+	case len(found.NotCompared) > 0:
+		return nil, found, errors.New(strings.Join(found.NotCompared, "; "))
+	default:
+		return nil, found, errors.New("no topic of the source matches --topics")
+	}
+}
+
+// and lists names as a sentence does.
+func and(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 func (v *verification) pairs(t handler.Topic, n, m int32, sources, targets map[route.Partition]extent) ([]pair, error) {
