@@ -174,7 +174,7 @@ func (c *Connector) watchLoop(ctx context.Context) {
 	}
 }
 
-// drain stops partitions in the background.
+// drain stops partitions in the background. It is called before drainAll begins, or with mu held and partitions that drainAll has not taken.
 func (c *Connector) drain(ctx context.Context, parts []*partition) {
 	for _, p := range parts {
 		c.drains.Go(func() { c.stop(ctx, p) })
@@ -272,11 +272,22 @@ func (c *Connector) stale() (parts []*partition) {
 // drainShare is the part of the shutdown timeout, in tenths, after which partitions are given up: what follows needs some of it, too.
 const drainShare = 8
 
+// lateCommit is what the commits of partitions that were given up get, all together.
+const lateCommit = 2 * time.Second
+
+// deadlines are the time for draining, which ends with ctx too, and the time for committing what was given up.
+func (c *Connector) deadlines(ctx context.Context) (drain, late context.Context, cancel func()) {
+	share := c.cfg.ShutdownTimeout * drainShare / 10
+	drain, cancelDrain := context.WithTimeout(ctx, share)
+	late, cancelLate := context.WithTimeout(context.WithoutCancel(ctx), share+lateCommit)
+	return drain, late, func() { cancelDrain(); cancelLate() }
+}
+
 // stop drains one partition and lets go of it.
 func (c *Connector) stop(ctx context.Context, p *partition) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.ShutdownTimeout*drainShare/10)
+	drain, late, cancel := c.deadlines(context.WithoutCancel(ctx))
 	defer cancel()
-	c.release(ctx, p)
+	c.release(drain, late, p)
 	c.mu.Lock()
 	if p.leave {
 		delete(c.parts, p.source)
@@ -288,9 +299,9 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 	c.signal()
 }
 
-func (c *Connector) release(ctx context.Context, p *partition) {
+func (c *Connector) release(drain, late context.Context, p *partition) {
 	c.fetchers.Remove(p.source)
-	err := c.mirror.Drain(ctx, p.lane)
+	err := c.mirror.Drain(drain, late, p.lane)
 	p.slot.Detach()
 	c.mirror.Remove(p.lane) // also with unanswered batches: what it holds is given back with their answers
 	if err == nil {
@@ -301,14 +312,16 @@ func (c *Connector) release(ctx context.Context, p *partition) {
 		Range(at, at).Because(err.Error()))
 }
 
-// drainAll drains every lane at once and commits, within the shutdown timeout. What is unanswered then is found out at the next start.
+// drainAll drains every lane at once and commits, within the shutdown timeout. What is unanswered then is found out at the next start. After it
+// has begun nothing is drained in the background any more: what runs is on its way out here.
 func (c *Connector) drainAll(work context.Context) error {
-	ctx, cancel := context.WithTimeout(work, c.cfg.ShutdownTimeout*drainShare/10)
+	drain, late, cancel := c.deadlines(work)
 	defer cancel()
 	c.mu.Lock()
 	var running []*partition
 	for _, p := range c.parts {
 		if p.lane != nil && !p.gone {
+			p.gone = true
 			running = append(running, p)
 		}
 	}
@@ -317,7 +330,8 @@ func (c *Connector) drainAll(work context.Context) error {
 		c.mirror.Close(p.lane)
 	}
 	for _, p := range running {
-		c.release(ctx, p)
+		c.release(drain, late, p)
+		close(p.left)
 	}
-	return c.mirror.Commit(context.WithoutCancel(ctx))
+	return c.mirror.Commit(late)
 }

@@ -29,18 +29,16 @@ func (c *Connector) Offline(ctx context.Context, p route.Partition) error {
 		return nil
 	}
 	q.leave = true
-	drain := !q.gone && q.lane != nil
 	switch {
-	case drain:
+	case q.gone: // it is being drained, or was at the end of Run
+	case q.lane != nil:
 		q.gone = true
-	case !q.gone: // it does not run yet
+		c.drain(ctx, []*partition{q})
+	default: // it does not run yet
 		delete(c.parts, p)
 		close(q.left)
 	}
 	c.mu.Unlock()
-	if drain {
-		c.drain(ctx, []*partition{q})
-	}
 	select {
 	case <-q.left:
 		return nil

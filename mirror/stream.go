@@ -86,8 +86,9 @@ func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 // Close stops sending and fetching for a lane; Drain waits for what is unanswered.
 func (*Mirror) Close(l *Lane) { l.close() }
 
-// Drain stops sending and fetching for a lane, waits until nothing is unanswered or ctx ends, and commits. The error says what was left.
-func (*Mirror) Drain(ctx context.Context, l *Lane) error {
+// Drain stops sending and fetching for a lane, waits until nothing is unanswered or ctx ends, and commits. If ctx has ended, the commit has
+// until late ends; who drains many lanes gives all of them the same. The error says what was left.
+func (*Mirror) Drain(ctx, late context.Context, l *Lane) error {
 	drained := l.close()
 	select {
 	case <-drained:
@@ -102,13 +103,8 @@ func (*Mirror) Drain(ctx context.Context, l *Lane) error {
 	default:
 		unanswered = errors.New("drain: not everything was answered in time")
 	}
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateCommit)
-	defer cancel()
 	return errors.Join(unanswered, l.stream.commitLane(late, l))
 }
-
-// lateCommit is what the commit of a lane gets when the time to drain is over.
-const lateCommit = 2 * time.Second
 
 // Remove forgets a lane that was drained, and whose source and sink have let go of it.
 func (m *Mirror) Remove(l *Lane) {
