@@ -74,6 +74,7 @@ func (d *demo) settings(dir string) (settings, error) {
 	s.Route.Topics.DiscoverInterval = conf.Duration(5 * time.Second)
 	s.Worker.CommitInterval = conf.Duration(time.Second)
 	s.Offsets.Dir, s.Server.Listen, s.Log.Level = dir, d.listen, "warn"
+	s.stateKey = "--dir"
 	over(&d.flags, "log-level", d.flags.logLevel, &s.Log.Level)
 	over(&d.flags, "log-format", d.flags.logFormat, &s.Log.Format)
 	faults := []error{s.validate()}
@@ -87,12 +88,10 @@ func (d *demo) settings(dir string) (settings, error) {
 }
 
 func (d *demo) run(ctx context.Context) (err error) {
-	dir, removeDir, err := d.folder()
-	if err != nil {
-		return err
-	}
+	dir, removeDir, dirErr := d.folder()
 	defer removeDir()
 	s, err := d.settings(filepath.Join(dir, "state"))
+	err = errors.Join(err, dirErr)
 	if err != nil && d.kafka { // what Kafka lacks is told in the same go
 		_, _, kafkaErr := kafkaInstall()
 		err = errors.Join(err, kafkaErr)
@@ -241,15 +240,21 @@ func (d *demo) startClusters(ctx context.Context, dir string, screen *screen) (d
 // folder returns the folder for what the demo writes and what removes it afterwards. Real clusters have one of their own in --dir: the positions
 // in embedded clusters mean nothing in them.
 func (d *demo) folder() (dir string, remove func(), err error) {
-	if d.dir != "" && d.kafka {
-		dir, err = filepath.Abs(filepath.Join(d.dir, "kafka")) // brokers have working folders of their own
+	if d.dir != "" {
+		dir = d.dir
+		if d.kafka {
+			dir, err = filepath.Abs(filepath.Join(d.dir, "kafka")) // brokers have working folders of their own
+		}
+		if err == nil {
+			err = os.MkdirAll(dir, 0o750)
+		}
+		if err != nil {
+			err = fault("--dir", d.dir, err.Error())
+		}
 		return dir, func() {}, err
 	}
-	if d.dir != "" {
-		return d.dir, func() {}, nil
-	}
 	if dir, err = os.MkdirTemp("", "causeway-demo-"); err != nil {
-		return "", nil, fmt.Errorf("create folder: %w", err)
+		return "", func() {}, fmt.Errorf("create folder: %w", err)
 	}
 	return dir, func() { _ = os.RemoveAll(dir) }, nil // what is left of a demo harms nobody
 }

@@ -38,10 +38,14 @@ type realBroker struct {
 // named, with what to do about it.
 func kafkaInstall() (in kafkad.Install, release string, err error) {
 	var faults []error
-	if in.Java, err = kafkad.JDK(os.Getenv("JAVA_HOME"), "java"); err != nil {
+	home := os.Getenv("JAVA_HOME")
+	if in.Java, err = kafkad.JDK(home, "java"); err == nil && home != "" && filepath.Dir(in.Java) != filepath.Join(home, "bin") {
+		faults = append(faults, fault("--kafka: JAVA_HOME", home, "has no bin/java: name the folder of a Java runtime, or unset it to use "+in.Java))
+	}
+	if err != nil {
 		faults = append(faults, errors.New("--kafka: java is neither in JAVA_HOME nor on the PATH: install a Java runtime (17 or later for Kafka 4)"))
 	}
-	if home := os.Getenv("KAFKA_HOME"); home != "" {
+	if home = os.Getenv("KAFKA_HOME"); home != "" {
 		if in.Libs, release, err = kafkad.Installed(home); err != nil {
 			faults = append(faults, fault("--kafka: KAFKA_HOME", home, err.Error()+": name the folder of a Kafka installation, or unset it and run `make kafka`"))
 		}

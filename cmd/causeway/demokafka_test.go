@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -74,4 +75,9 @@ func TestDemoSaysWhatRealBrokersLack(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, `KAFKA_HOME "`+empty+`"`)
 	require.Contains(t, stderr, "kafka-clients-VERSION.jar")
+	require.NoError(t, os.WriteFile(filepath.Join(empty, "java"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // a program
+	t.Setenv("JAVA_HOME", "/nope")
+	code, _, stderr = command(t.Context(), "demo", "--kafka")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, `JAVA_HOME "/nope": has no bin/java`, "another Java than the one that is named must not be taken silently")
 }

@@ -114,16 +114,21 @@ func (e *eventsCommand) line(ev *events.Event) error {
 }
 
 func eventCells(e *events.Event) []string {
-	message := e.Message
+	return []string{
+		strconv.FormatInt(e.ID, 10), e.Time.Format(time.RFC3339), string(e.Severity), string(e.Type), place(e), eventText(e),
+	}
+}
+
+// eventText is what an event says, with its offsets and its reason.
+func eventText(e *events.Event) string {
+	text := e.Message
 	if e.FirstOffset != nil && e.LastOffset != nil {
-		message += fmt.Sprintf(" (offsets %d to %d)", *e.FirstOffset, *e.LastOffset)
+		text += fmt.Sprintf(" (offsets %d to %d)", *e.FirstOffset, *e.LastOffset)
 	}
 	if e.Reason != "" {
-		message += ": " + e.Reason
+		text += ": " + e.Reason
 	}
-	return []string{
-		strconv.FormatInt(e.ID, 10), e.Time.Format(time.RFC3339), string(e.Severity), string(e.Type), place(e), message,
-	}
+	return text
 }
 
 // parseSince reads an id, a duration back or a time. Ids grow with time, but only roughly, so times are compared with times.

@@ -93,7 +93,29 @@ func blockStyle(n *yaml.Node) {
 // table aligns columns.
 type table struct{ w *tabwriter.Writer }
 
-func (t *table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
+// row writes one line. What is long is shortened, except in the last column, which widens nothing: json and yaml have all of it.
+func (t *table) row(cells ...string) {
+	shown := make([]string, len(cells))
+	for i, cell := range cells {
+		if shown[i] = cell; i < len(cells)-1 {
+			shown[i] = shortened(cell)
+		}
+	}
+	fmt.Fprintln(t.w, strings.Join(shown, "\t"))
+}
+
+// cellWidth is the greatest width of a column, in characters.
+const cellWidth = 64
+
+// shortened leaves out the middle: names differ at their ends, and partitions have their numbers there.
+func shortened(text string) string {
+	runes := []rune(text)
+	if len(runes) <= cellWidth {
+		return text
+	}
+	head, tail := cellWidth/2, cellWidth-cellWidth/2-1
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
+}
 
 // count writes a number with thousands marked: 1,234,567; unknown numbers (-1) as a dash.
 func count[N ~int64 | ~int](n N) string {

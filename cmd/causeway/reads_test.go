@@ -72,7 +72,7 @@ func TestReads(t *testing.T) {
 		args       []string
 		has, lacks []string
 	}{
-		{"status", []string{"status"}, []string{"@a@b@1", "3 mirroring", "12 records", "topic_discovered orders topic found", "range_skipped orders-1"}, nil},
+		{"status", []string{"status"}, []string{"@a@b@1", "3 mirroring", "12 records", "topic_discovered orders topic found", "range_skipped orders-1 range skipped (offsets 5 to 9): retention"}, nil},
 		{"status json", []string{"status", "-o", "json"}, []string{`"role": "standalone"`, `"recent_events": [`, `"mirroring": 3`}, nil},
 		{"status yaml", []string{"status", "-o", "yaml"}, []string{"role: standalone\n", "lag_records: 12\n"}, []string{"{"}},
 		{"topics", []string{"topics", "list"}, []string{"TOPIC", "orders", "a.orders", "3 mirroring"}, nil},
@@ -80,7 +80,7 @@ func TestReads(t *testing.T) {
 		{"excluded topics", []string{"topics", "list", "--excluded"}, []string{"__internal", "internal topic"}, nil},
 		{"one topic", []string{"topics", "describe", "orders"}, []string{"orders -> a.orders", "orders-2", "1,230", "raw"}, nil},
 		{"partitions", []string{"partitions", "list", "--topic", "orders"}, []string{"PARTITION", "orders-0", "a.orders-2", "1,234"}, nil},
-		{"partitions of another topic", []string{"partitions", "list", "--topic", "x", "-o", "yaml"}, []string{"[]"}, nil},
+		{"no partition of a topic", []string{"partitions", "list", "--topic", "orders", "--filter", "zzz", "-o", "yaml"}, []string{"[]"}, nil},
 		{"events", []string{"events"}, []string{"range_skipped", "range skipped (offsets 5 to 9): retention", "topic_discovered"}, nil},
 		{"events by type", []string{"events", "--type", "topic_discovered", "-o", "json"}, []string{`"topic_discovered"`}, []string{"range_skipped"}},
 		{"events after an id", []string{"events", "--since", id10(old.ID)}, []string{"topic_discovered"}, []string{"range_skipped"}},
@@ -125,6 +125,10 @@ func TestReadsSayNo(t *testing.T) {
 	code, _, stderr := command(t.Context(), "topics", "describe", "a b", "--api", base)
 	require.Equal(t, exitFailure, code)
 	require.Contains(t, stderr, `topic "a b" is not mirrored (not_found, http 404)`)
+	code, stdout, stderr := command(t.Context(), "partitions", "list", "--topic", "nope", "--api", base)
+	require.Equal(t, exitFailure, code, "an empty table would say that there is such a topic")
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, `topic "nope" is not mirrored (not_found, http 404)`)
 }
 
 func TestListsReadEveryPage(t *testing.T) {
@@ -191,4 +195,19 @@ func TestWatchShowsAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Count(out.String(), "@a@b@1") >= 2 }, 10*time.Second, 10*time.Millisecond)
 	cancel()
 	require.Equal(t, exitOK, <-done)
+	require.Regexp(t, `(?m)^--- \d{4}-\d\d-\d\dT`, out.String(), "blocks in a file are told apart by their time")
+}
+
+func TestLongNamesDoNotWidenTables(t *testing.T) {
+	t.Parallel()
+	base, _, mirror := serveAPI(t, 1)
+	mirror.state.Partitions[0].Topic = "team." + strings.Repeat("x", 240)
+	code, stdout, stderr := command(t.Context(), "partitions", "list", "--api", base)
+	require.Equal(t, exitOK, code, stderr)
+	require.Regexp(t, `(?m)^team\.x+…x+-0  +a\.orders-0 `, stdout)
+	for line := range strings.Lines(stdout) {
+		require.Less(t, len(line), 220)
+	}
+	_, stdout, _ = command(t.Context(), "partitions", "list", "--api", base, "-o", "json")
+	require.Contains(t, stdout, mirror.state.Partitions[0].Topic)
 }

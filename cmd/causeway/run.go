@@ -99,6 +99,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		newDemo(stdout, stderr), newStandalone(stdout, stderr), newStatus(stdout), newTopics(stdout), newPartitions(stdout),
 		newEvents(stdout), newWait(stdout), newVerify(stdout, stderr), newConfig(stdout), newVersion(stdout),
 	)
+	tellAllFlags(root)
 	return root
 }
 

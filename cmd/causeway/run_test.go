@@ -42,7 +42,14 @@ func TestExitCodes(t *testing.T) {
 		{"unknown command", []string{"mirror"}, 2, []string{"mirror", "--help"}},
 		{"unknown child", []string{"topics", "paint"}, 2, []string{"paint"}},
 		{"unknown flag", []string{"status", "--colour"}, 2, []string{"--colour"}},
-		{"malformed flag", []string{"standalone", "--streams", "many"}, 2, []string{"--streams", "many"}},
+		{"malformed flag", []string{"standalone", "--streams", "many"}, 2, []string{`causeway: --streams "many": must be a whole number`}},
+		{"all malformed flags at once", []string{"standalone", "--streams", "x", "--fetchers=9999999999999999999", "--commit-interval", "soon", "--create-topics=maybe", "--colour"}, 2, []string{
+			`--streams "x": must be a whole number`, `--fetchers "9999999999999999999": is out of range`, `--commit-interval "soon": must be a duration`,
+			`--create-topics "maybe": must be true or false`, "--colour: unknown flag",
+		}},
+		{"all malformed flags of verify", []string{"verify", "--sample", "half", "--timeout", "1", "orders"}, 2, []string{`--sample "half": must be a number`, `--timeout "1": must be a duration`, `unknown command "orders"`}},
+		{"a flag without its value", []string{"wait", "--topic"}, 2, []string{"--topic: needs a value"}},
+		{"an unknown short flag", []string{"wait", "-z"}, 2, []string{"-z: unknown flag"}},
 		{"wrong output form", []string{"status", "-o", "xml"}, 2, []string{"table, json or yaml"}},
 		{"missing argument", []string{"topics", "describe"}, 2, []string{"accepts 1 arg"}},
 		{"surplus argument", []string{"wait", "orders"}, 2, []string{"orders"}},
@@ -72,6 +79,8 @@ func TestExitCodes(t *testing.T) {
 		{"since what", []string{"events", "--since", "noon"}, 1, []string{`--since "noon"`}},
 		{"verify cannot reach", with("verify", "--timeout", "1s", "--state", filepath.Join(dir, "s2"), "--from", "checkpoint", "--source", file("x", "")+":1"), 2, nil},
 		{"verify wrong values", with("verify", "--from", "middle", "--sample", "2", "--timeout", "0s"), 2, []string{`--from "middle"`, `--sample "2"`, `--timeout "0s"`}},
+		{"demo in a file", []string{"demo", "--dir", file("nodir", ""), "--rate", "0", "--listen", "127.0.0.1:0"}, 1, []string{`--dir "` + filepath.Join(dir, "nodir") + `": `, "--rate"}},
+		{"demo in a folder that cannot hold positions", []string{"demo", "--dir", filepath.Dir(file("state", "")), "--for", "1s", "--listen", "127.0.0.1:0"}, 1, []string{`--dir "` + filepath.Join(dir, "state") + `": `}},
 		{"demo wrong values", []string{"demo", "--rate", "0", "--for", "-1s", "--listen", "x"}, 1, []string{"--rate", "--for", "server.listen"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

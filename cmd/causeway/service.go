@@ -64,7 +64,7 @@ func openService(ctx context.Context, s settings, log hclog.Logger, build func(s
 		faults = append(faults, fault("server.listen (--listen)", s.Server.Listen, err.Error()))
 	}
 	if v.store, err = bolt.Open(s.Offsets.Dir); err != nil {
-		faults = append(faults, fault("offsets.dir (--state)", s.Offsets.Dir, err.Error()))
+		faults = append(faults, fault(s.stateKey, s.Offsets.Dir, err.Error()))
 	}
 	h, err := handler.New(s.Route.Topics.Config, s.Route.Source.Name, s.Route.Target.Name)
 	if err != nil {

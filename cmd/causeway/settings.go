@@ -10,10 +10,12 @@ import (
 // settings are everything that standalone can be told, in the form of the native file. Flags write into the same struct afterwards.
 type settings struct {
 	native.File `yaml:",inline"`
+
+	stateKey string // what names the folder of the positions in faults
 }
 
 func defaultSettings() settings {
-	s := settings{native.Default()}
+	s := settings{File: native.Default(), stateKey: "offsets.dir (--state)"}
 	s.Offsets.Store, s.Server.Listen = native.StoreFile, "127.0.0.1:8080"
 	return s
 }

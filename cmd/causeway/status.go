@@ -41,6 +41,8 @@ func newStatus(stdout io.Writer) *cobra.Command {
 			for {
 				if isTerminal(stdout) {
 					fmt.Fprint(stdout, clearScreen)
+				} else if out == "table" { // json and yaml are for programs
+					fmt.Fprintf(stdout, "--- %s\n", time.Now().Format(time.RFC3339))
 				}
 				if err := showStatus(ctx, &c, &out, stdout); err != nil && ctx.Err() == nil {
 					fmt.Fprintln(stdout, err) // a mirror that restarts is worth watching too
@@ -83,7 +85,7 @@ func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error 
 		t.row("version", view.Role+" "+view.Version)
 		for i := range view.RecentEvents {
 			e := &view.RecentEvents[i]
-			t.row("event", e.Time.Format(time.RFC3339)+" "+string(e.Severity)+" "+string(e.Type)+" "+place(e)+" "+e.Message)
+			t.row("event", e.Time.Format(time.RFC3339)+" "+string(e.Severity)+" "+string(e.Type)+" "+place(e)+" "+eventText(e))
 		}
 	})
 }

@@ -105,6 +105,9 @@ func newPartitions(stdout io.Writer) *cobra.Command {
 				q.Set("topic", topic)
 			}
 			parts, err := getAll[api.Partition](ctx, &c, "/api/v1/partitions", q)
+			if err == nil && topic != "" && len(parts) == 0 { // the topic is not mirrored, or the filter keeps nothing of it: the API knows
+				err = c.get(ctx, "/api/v1/topics/"+url.PathEscape(topic), nil, &api.Topic{})
+			}
 			if err != nil {
 				return err
 			}
