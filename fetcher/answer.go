@@ -81,7 +81,7 @@ func (l *loop) partition(s *slot, rp *kmsg.FetchResponseTopicPartition, sl *slab
 		Start: route.Offset(rp.LogStartOffset), LastStable: route.Offset(rp.LastStableOffset), End: route.Offset(rp.HighWatermark),
 	}
 	if d := rp.DivergingEpoch; d.EndOffset >= 0 {
-		l.tell(s, &route.Fault{Class: route.SourceChanged, Code: codeDiverged, Err: &DivergedError{d.Epoch, route.Offset(d.EndOffset)}, Extent: x})
+		l.diverged(s, &DivergedError{d.Epoch, route.Offset(d.EndOffset)}, x)
 		return
 	}
 	s.m.served()
@@ -93,9 +93,9 @@ func (l *loop) partition(s *slot, rp *kmsg.FetchResponseTopicPartition, sl *slab
 		}
 		return
 	}
-	from := s.sent.offset
+	from := s.sent.at.Offset
 	end, err := l.sift(from, rp)
-	if end.next > from {
+	if end.Offset > from {
 		if !s.m.append(l, piece{s.generation, sl, l.batches, end, x}) {
 			l.drop(s) // somebody else has taken it; what came is fetched there again
 			return
@@ -104,7 +104,7 @@ func (l *loop) partition(s *slot, rp *kmsg.FetchResponseTopicPartition, sl *slab
 	}
 	clear(l.batches)
 	if err != nil {
-		l.damaged(s, end.next, codeCorrupt, err)
+		l.damaged(s, end.Offset, codeCorrupt, err)
 	}
 }
 
@@ -131,24 +131,44 @@ func (l *loop) trouble(s *slot, code int16) {
 	}
 	switch action {
 	case suspect:
-		l.damaged(s, s.sent.offset, name, err)
+		l.damaged(s, s.sent.at.Offset, name, err)
 	case tellLane:
 		l.tell(s, &route.Fault{Class: class, Code: name, Err: err, Extent: noExtent})
 	case measure:
 		if s.m.park(l) {
-			l.ranges = append(l.ranges, outOfRange{m: s.m, broker: l.pair.broker, offset: s.sent.offset, generation: s.generation})
+			l.ranges = append(l.ranges, outOfRange{m: s.m, broker: l.pair.broker, at: s.sent.at, generation: s.generation})
 		}
 		l.drop(s)
 	default:
 		if action == renew {
 			l.session.renew()
 		}
-		l.f.deps.Log.Debug("partition is looked up again", "topic", s.p.Topic, "partition", s.p.Partition, "broker", l.pair.broker, "error", name)
-		s.m.refused(name)
-		if s.m.release(l) {
-			l.f.router.post(ask{kind: askStale, m: s.m})
-		}
-		l.drop(s)
+		l.again(s, name)
+	}
+}
+
+// again sends the partition back to the router.
+func (l *loop) again(s *slot, name string) {
+	l.f.deps.Log.Debug("partition is looked up again", "topic", s.p.Topic, "partition", s.p.Partition, "broker", l.pair.broker, "error", name)
+	s.m.refused(name)
+	if s.m.release(l) {
+		l.f.router.post(ask{kind: askStale, m: s.m})
+	}
+	l.drop(s)
+}
+
+// diverged handles the word that the broker's log is not the one that was read.
+func (l *loop) diverged(s *slot, e *DivergedError, x route.Extent) {
+	switch {
+	case s.m.place.Load().leader != l.pair.broker:
+		l.again(s, codeDiverged) // a replica may lag; only the leader's word counts (KIP-392)
+	case e.End >= s.sent.at.Offset:
+		// The broker only does not know the epoch, since a replica that was made from a compacted log saw nothing of it. What was read
+		// is all there.
+		s.m.unsay(s.sent.at)
+		l.touch(s)
+	default:
+		l.tell(s, &route.Fault{Class: route.SourceChanged, Code: codeDiverged, Err: e, Extent: x})
 	}
 }
 

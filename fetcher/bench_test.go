@@ -26,18 +26,19 @@ type endless struct {
 	done       chan struct{}
 }
 
-func (l *endless) Want() (route.Offset, uint32, int32) {
+func (l *endless) Want() (route.Position, uint32, int32) {
 	if l.left <= 0 {
-		return l.position, l.generation, 0
+		return route.Position{Offset: l.position, LeaderEpoch: -1}, l.generation, 0
 	}
-	return l.position, l.generation, 4 << 20
+	return route.Position{Offset: l.position, LeaderEpoch: -1}, l.generation, 4 << 20
 }
 
-func (l *endless) Append(generation uint32, _ *slab.Slab, batches []batch.Batch, next route.Offset, _ route.Extent) {
+func (l *endless) Append(generation uint32, _ *slab.Slab, batches []batch.Batch, at route.Position, _ route.Extent) {
 	if generation != l.generation || l.left <= 0 {
 		return
 	}
 	l.answers++
+	next := at.Offset
 	for _, b := range batches {
 		l.bytes += int64(len(b))
 	}

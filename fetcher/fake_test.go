@@ -27,6 +27,7 @@ const patience = 20 * time.Second
 type fakeLane struct {
 	mu         sync.Mutex
 	position   route.Offset
+	epoch      int32 // of what is right before the position
 	generation uint32
 	room       int32
 	values     []string
@@ -45,15 +46,15 @@ type fakeLane struct {
 }
 
 func newLane(from route.Offset) *fakeLane {
-	return &fakeLane{position: from, room: 1 << 20, generation: 1}
+	return &fakeLane{position: from, epoch: -1, room: 1 << 20, generation: 1}
 }
 
-func (l *fakeLane) Want() (route.Offset, uint32, int32) {
+func (l *fakeLane) Want() (route.Position, uint32, int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wants++
 	l.called("Want")
-	return l.position, l.generation, l.room
+	return route.Position{Offset: l.position, LeaderEpoch: l.epoch}, l.generation, l.room
 }
 
 func (l *fakeLane) called(what string) {
@@ -62,7 +63,7 @@ func (l *fakeLane) called(what string) {
 	}
 }
 
-func (l *fakeLane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, next route.Offset, x route.Extent) {
+func (l *fakeLane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, at route.Position, x route.Extent) {
 	if l.inAppend != nil {
 		l.inAppend()
 	}
@@ -77,7 +78,7 @@ func (l *fakeLane) Append(generation uint32, s *slab.Slab, batches []batch.Batch
 	if (s == nil) != (len(batches) == 0) {
 		l.wrong = append(l.wrong, "slab and batches do not go together")
 	}
-	floor := l.position
+	floor, next := l.position, at.Offset
 	for i, b := range batches {
 		if b.NextOffset() <= floor || i > 0 && b.BaseOffset() < floor {
 			l.wrong = append(l.wrong, fmt.Sprintf("batch %d..%d at position %d", b.BaseOffset(), b.LastOffset(), floor))
@@ -98,7 +99,7 @@ func (l *fakeLane) Append(generation uint32, s *slab.Slab, batches []batch.Batch
 	if next < floor || next <= l.position {
 		l.wrong = append(l.wrong, fmt.Sprintf("next %d after %d at position %d", next, floor, l.position))
 	}
-	l.position = next
+	l.position, l.epoch = next, at.LeaderEpoch
 }
 
 func (l *fakeLane) decode(b batch.Batch) {

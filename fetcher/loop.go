@@ -41,6 +41,7 @@ type loop struct {
 	aborted aborted
 	batches []batch.Batch // scratch of one partition's answer
 	ranges  []outOfRange  // of one answer
+	doubts  []doubt       // of one gathering
 }
 
 func newLoop(p *pair, hot bool) *loop {
@@ -66,6 +67,7 @@ func (l *loop) run(ctx context.Context) {
 			continue
 		}
 		l.gather(time.Now())
+		l.prove(ctx)
 		if l.active == 0 {
 			l.pause(ctx)
 			continue
@@ -252,8 +254,12 @@ func (l *loop) ask(s *slot) {
 		w.maxBytes = min(w.maxBytes, l.f.cfg.ColdBytes)
 	}
 	at := s.m.place.Load()
+	if l.unproven(s.m, w, at) {
+		l.drop(s)
+		return
+	}
 	s.generation = w.generation
-	s.want = entry{offset: w.offset, maxBytes: w.maxBytes, epoch: at.epoch, read: w.epoch, id: at.id}
+	s.want = entry{at: w.at, maxBytes: w.maxBytes, epoch: at.epoch, id: at.id}
 	l.changed = append(l.changed, s)
 }
 
@@ -261,7 +267,7 @@ func (l *loop) ask(s *slot) {
 // longer believed.
 func (l *loop) cool(s *slot, now time.Time) {
 	idle := now.Sub(s.lastData)
-	if s.m == nil || s.cooling || idle < l.f.cfg.ColdAfter || idle < 10*l.f.cfg.ColdAfter && !s.withheld && s.want.offset < l.limit(s.extent) {
+	if s.m == nil || s.cooling || idle < l.f.cfg.ColdAfter || idle < 10*l.f.cfg.ColdAfter && !s.withheld && s.want.at.Offset < l.limit(s.extent) {
 		return
 	}
 	s.cooling = s.m.offer(l, l.pair.cold)

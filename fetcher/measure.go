@@ -15,11 +15,15 @@ const (
 	earliest = -2
 )
 
+// epochTries is after how many refusals of a position that is in range its epoch is not sent any more: a leader that knows only smaller epochs
+// refuses it in this way, as after a restore.
+const epochTries = 3
+
 // outOfRange is a partition whose position the leader does not have.
 type outOfRange struct {
 	m          *member // parked
 	broker     int32
-	offset     route.Offset
+	at         route.Position
 	generation uint32
 }
 
@@ -33,13 +37,18 @@ func (f *Fetchers) measure(ctx context.Context, ranges []outOfRange) {
 	ends, err := f.listEnds(ctx, leaders)
 	for _, r := range ranges {
 		x, known := ends.of(r.m.p)
-		if err == nil && known && (r.offset < x.Start || r.offset > x.End) {
+		if err == nil && known && (r.at.Offset < x.Start || r.at.Offset > x.End) {
 			cause := kerr.OffsetOutOfRange
 			if r.m.fail(nil, r.generation, &route.Fault{Class: route.SourceChanged, Code: cause.Message, Err: cause, Extent: x}) != outdated {
 				continue
 			}
 		} else {
 			r.m.refused(kerr.OffsetOutOfRange.Message)
+			if err == nil && known && r.at.LeaderEpoch >= 0 && r.m.refusals.Load() >= epochTries {
+				f.deps.Log.Warn("source does not know the leader epoch of what was read, going on without comparing logs",
+					"topic", r.m.p.Topic, "partition", r.m.p.Partition, "offset", int64(r.at.Offset), "epoch", r.at.LeaderEpoch)
+				r.m.unsay(r.at)
+			}
 		}
 		f.router.post(ask{kind: askRetry, m: r.m})
 	}

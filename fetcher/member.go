@@ -26,17 +26,12 @@ type member struct {
 
 	call    sync.Mutex // held while the lane is called, so that Remove can wait for it
 	removed bool
-	parked  bool  // the lane was told of a fault: nothing happens before Wake
-	next    *loop // who may take it over
-	tail    tail
+	parked  bool           // the lane was told of a fault: nothing happens before Wake
+	next    *loop          // who may take it over
+	unsaid  route.Position // of whose epoch the leader knows nothing: it is fetched without
+	proof   proof
 
 	routing routing // the router's own
-}
-
-// tail is the end of what was read: the leader can tell by it whether its log is still the one that was read (KIP-320).
-type tail struct {
-	next  route.Offset
-	epoch int32 // leader epoch of the last batch before next, -1 when not known
 }
 
 // place is what metadata says of a partition.
@@ -154,10 +149,9 @@ func (m *member) remove() {
 
 // wish is what a lane wants.
 type wish struct {
-	offset     route.Offset
+	at         route.Position
 	generation uint32
 	maxBytes   int32
-	epoch      int32 // of what was read right before offset, -1 when not known
 }
 
 // want asks the lane, if l owns it.
@@ -167,10 +161,9 @@ func (m *member) want(l *loop) (w wish, ok bool) {
 	if m.removed || m.owner.Load() != l {
 		return wish{}, false
 	}
-	w.offset, w.generation, w.maxBytes = m.lane.Want()
-	w.epoch = -1
-	if m.tail.next == w.offset && w.offset > 0 {
-		w.epoch = m.tail.epoch
+	w.at, w.generation, w.maxBytes = m.lane.Want()
+	if w.at.Offset <= 0 || w.at == m.unsaid {
+		w.at.LeaderEpoch = -1
 	}
 	return w, true
 }
@@ -180,7 +173,7 @@ type piece struct {
 	generation uint32
 	slab       *slab.Slab
 	batches    []batch.Batch
-	tail       tail
+	next       route.Position
 	extent     route.Extent
 }
 
@@ -194,8 +187,7 @@ func (m *member) append(l *loop, p piece) bool {
 	if len(p.batches) == 0 {
 		p.slab, p.batches = nil, nil
 	}
-	m.tail = p.tail
-	m.lane.Append(p.generation, p.slab, p.batches, p.tail.next, p.extent)
+	m.lane.Append(p.generation, p.slab, p.batches, p.next, p.extent)
 	return true
 }
 
@@ -206,6 +198,13 @@ func (m *member) extent(l *loop, x route.Extent) {
 	if !m.removed && m.owner.Load() == l {
 		m.lane.Extent(x)
 	}
+}
+
+// unsay has a position fetched without its epoch, since the leader can't tell anything by it.
+func (m *member) unsay(at route.Position) {
+	m.call.Lock()
+	defer m.call.Unlock()
+	m.unsaid = at
 }
 
 // outcome is what became of telling a lane of a fault.
@@ -295,8 +294,7 @@ func (m *member) move(to *place) bool {
 	return true
 }
 
-// unpark is true if the member was parked. The tail stays: a log that was found to be another one is so still, also when it has grown beyond
-// our position meanwhile.
+// unpark is true if the member was parked.
 func (m *member) unpark() bool {
 	m.call.Lock()
 	defer m.call.Unlock()

@@ -93,10 +93,9 @@ type slot struct {
 
 // entry is what a session holds of a partition.
 type entry struct {
-	offset   route.Offset
+	at       route.Position
 	maxBytes int32
 	epoch    int32 // the leader's
-	read     int32 // leader epoch of what was read right before offset
 	id       route.TopicID
 }
 

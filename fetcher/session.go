@@ -12,11 +12,15 @@ import (
 // minSessionVersion is the first Fetch version with sessions (KIP-227).
 const minSessionVersion = 7
 
+// minEpochVersion is the first Fetch version in which the leader compares the epoch of what was read last (KIP-595).
+const minEpochVersion = 12
+
 // session is our side of an incremental fetch session: the broker keeps the partitions, and a request lists only what changed.
 type session struct {
 	id    int32
 	epoch int32 // of the next request; 0 lists everything and opens a new session, closing the one of id
 	able  bool  // the broker knows sessions
+	tells bool  // the broker tells by itself when its log is not the one that was read
 
 	req    *kmsg.FetchRequest // reused
 	topics map[topicKey]int   // of the request that is being built
@@ -33,7 +37,7 @@ func newSession() session {
 	return session{topics: make(map[topicKey]int), names: make(map[route.TopicID]string)}
 }
 
-func (s *session) versioned(v int16) { s.able = v >= minSessionVersion }
+func (s *session) versioned(v int16) { s.able, s.tells = v >= minSessionVersion, v >= minEpochVersion }
 
 // renew has the next request open a new session.
 func (s *session) renew() { s.epoch = 0 }
@@ -142,8 +146,8 @@ func (l *loop) list(s *slot) {
 	p := kmsg.NewFetchRequestTopicPartition()
 	p.Partition = s.p.Partition
 	p.CurrentLeaderEpoch = s.want.epoch
-	p.LastFetchedEpoch = s.want.read
-	p.FetchOffset = int64(s.want.offset)
+	p.LastFetchedEpoch = s.want.at.LeaderEpoch
+	p.FetchOffset = int64(s.want.at.Offset)
 	p.PartitionMaxBytes = s.want.maxBytes
 	t := l.session.topic(s.p, s.want.id)
 	t.Partitions = append(t.Partitions, p)

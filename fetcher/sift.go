@@ -14,10 +14,10 @@ import (
 
 // sift leaves in l.batches what is to be forwarded of a partition's answer, and gives the end of everything that was read. An error is
 // a batch that must not be forwarded; what is before it is good.
-func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (end tail, err error) {
+func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (end route.Position, err error) {
 	l.batches = l.batches[:0]
 	l.aborted.begin(rp.AbortedTransactions, l.f.cfg.ReadCommitted)
-	end = tail{next: from, epoch: -1}
+	end = route.Position{Offset: from, LeaderEpoch: -1}
 	for rest := rp.RecordBatches; ; {
 		b, left, err := batch.Next(rest)
 		if errors.Is(err, io.EOF) || errors.Is(err, batch.ErrTruncated) {
@@ -38,12 +38,12 @@ func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (en
 			continue // a broker looks positions up in a sparse index
 		}
 		// A gap before the batch is normal: compaction, or markers that retention took. An overlap is not.
-		if end.next > from && b.BaseOffset() < end.next {
+		if end.Offset > from && b.BaseOffset() < end.Offset {
 			return end, &batch.CorruptError{
 				Offset: b.BaseOffset(), Field: "baseOffset", Value: int64(b.BaseOffset()), Reason: "before the end of the batch before it",
 			}
 		}
-		end = tail{next: b.NextOffset(), epoch: b.LeaderEpoch()}
+		end = route.Position{Offset: b.NextOffset(), LeaderEpoch: b.LeaderEpoch()}
 		if keep && b.Records() > 0 {
 			l.batches = append(l.batches, b)
 		}

@@ -56,7 +56,7 @@ func TestSift(t *testing.T) {
 				bases = append(bases, b.BaseOffset())
 			}
 			require.Equal(t, row.bases, bases)
-			require.Equal(t, row.next, end.next)
+			require.Equal(t, row.next, end.Offset)
 		})
 	}
 }

@@ -22,6 +22,7 @@ type made struct {
 	deltas     []int  // offsets from base; nil: dense
 	appendTime bool   // attribute bit 3
 	pad        int    // bytes added to each value
+	epoch      int32  // of the leader that appended it
 	codec      string // "" or "zstd"
 }
 
@@ -48,6 +49,7 @@ func (m made) bytes() batch.Batch {
 	be := binary.BigEndian
 	be.PutUint64(b, uint64(m.base))
 	be.PutUint32(b[8:], uint32(batch.HeaderSize-12+len(records)))
+	be.PutUint32(b[12:], uint32(m.epoch))
 	b[16] = 2
 	if m.appendTime {
 		b[22] |= 1 << 3

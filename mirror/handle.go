@@ -49,7 +49,7 @@ func (l *Lane) handle(h *hand) {
 	}
 	for i := range h.out {
 		l.out.queue.push(h.out[i])
-		l.in.handled = h.out[i].next
+		l.in.handled, l.in.passed = h.out[i].next, h.out[i].epoch
 	}
 	l.out.ready = h.producer.Sequence
 	if fault != nil {
@@ -84,7 +84,7 @@ func (l *Lane) corruptLocked(f *route.Fault) {
 		l.releaseLocked(&l.in.entries[i])
 	}
 	l.in.entries = l.in.entries[:0]
-	l.in.position, l.in.gap = l.in.handled, 0
+	l.in.position, l.in.epoch, l.in.gap = l.in.handled, l.in.passed, 0
 	l.in.generation++
 	l.in.fault = f
 	l.haltedLocked(f)
@@ -130,7 +130,7 @@ func (h *hand) step(es []entry) error {
 	o := batch.Options{From: h.from, MaxBytes: h.plan.MaxBatchBytes, Map: h.plan.Records}
 	switch {
 	case len(b) == 0:
-		h.skip(e.first, e.next)
+		h.skip(e.first, e)
 		return nil
 	case len(es) > 1, b.Magic() < 2, b.BaseOffset() < h.from, !b.Dense():
 	case b.AppendTime() && h.plan.KeepAppendTime:
@@ -197,12 +197,13 @@ func (h *hand) ready(e entry) {
 	h.out = append(h.out, e)
 }
 
-func (h *hand) skip(first, next route.Offset) {
+// skip forwards nothing from first to the end of last.
+func (h *hand) skip(first route.Offset, last *entry) {
 	if n := len(h.out); n > 0 && h.out[n-1].records == 0 {
-		h.out[n-1].next = next
+		h.out[n-1].next, h.out[n-1].epoch = last.next, last.epoch
 		return
 	}
-	h.out = append(h.out, entry{first: first, next: next, seq: h.producer.Sequence})
+	h.out = append(h.out, entry{first: first, next: last.next, epoch: last.epoch, seq: h.producer.Sequence})
 }
 
 func (h *hand) rewrite(es []entry, o batch.Options) error {
@@ -214,14 +215,17 @@ func (h *hand) rewrite(es []entry, o batch.Options) error {
 	if err != nil {
 		return err
 	}
-	end, epoch, fetched := es[len(es)-1].next, es[0].epoch, es[0].fetched
+	last, fetched, from := &es[len(es)-1], es[0].fetched, 0
 	if len(pieces) == 0 {
-		h.skip(es[0].first, end)
+		h.skip(es[0].first, last)
 	}
 	for i, p := range pieces {
-		e := entry{batch: p.Batch, first: p.First, next: p.Next, epoch: epoch, fetched: fetched, charged: int64(len(p.Batch))}
+		for es[from].next < p.Next && from < len(es)-1 {
+			from++ // its last record is of a later batch
+		}
+		e := entry{batch: p.Batch, first: p.First, next: p.Next, epoch: es[from].epoch, fetched: fetched, charged: int64(len(p.Batch))}
 		if i == len(pieces)-1 {
-			e.next = end
+			e.next, e.epoch = last.next, last.epoch
 		}
 		h.budget.Force(e.charged)
 		h.ready(e)

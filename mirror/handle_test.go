@@ -84,7 +84,7 @@ func TestLegacyBatchIsConverted(t *testing.T) {
 	copy(s.Bytes(), m)
 	b, _, err := batch.Next(s.Bytes())
 	require.NoError(t, err)
-	r.lane.Append(0, s, []batch.Batch{b}, 1, route.Extent{LastStable: 1, End: 1})
+	r.lane.Append(0, s, []batch.Batch{b}, route.Position{Offset: 1, LeaderEpoch: -1}, route.Extent{LastStable: 1, End: 1})
 	s.Release()
 	r.handle()
 	require.Equal(t, int8(2), r.take(true, 0, 0).Magic())
@@ -114,8 +114,8 @@ func TestUnreadableBatchHaltsBehindWhatIsReadable(t *testing.T) {
 	require.Equal(t, route.Offset(2), r.commit().SourceOffset)
 	damaged = false
 	r.lane.Retry()
-	position, _, room := r.lane.Want()
-	require.Equal(t, route.Offset(2), position)
+	at, _, room := r.lane.Want()
+	require.Equal(t, route.Offset(2), at.Offset)
 	require.Positive(t, room)
 	r.feed(4, ms[1:]...)
 	r.take(true, 2, 2)
@@ -143,6 +143,6 @@ func TestAnswersWhileBatchesAreHandled(t *testing.T) {
 	r.feed(4, made{base: 3, numbers: []int{3}})
 	require.Equal(t, Halted, r.lane.Status().State)
 	require.Zero(t, r.pool.Budget().Used())
-	position, _, _ := r.lane.Want()
-	require.Equal(t, route.Offset(2), position)
+	at, _, _ := r.lane.Want()
+	require.Equal(t, route.Offset(2), at.Offset)
 }

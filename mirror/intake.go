@@ -16,7 +16,9 @@ const minFetch = 64 << 10
 // intake is the lane's side towards the source: what it wants, and what came and was not handled yet.
 type intake struct {
 	position   route.Offset // next source offset to fetch
+	epoch      int32        // the source's leader epoch right before it; -1 when not known
 	handled    route.Offset // position after the last entry that the stream took
+	passed     int32        // leader epoch right before that
 	generation uint32       // grows when the position jumps; answers to an older one are dropped
 	entries    []entry
 	held       int64 // bytes in the intake and in the queue
@@ -28,9 +30,9 @@ type intake struct {
 	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
 }
 
-// Want says what the lane would take now: the position, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
+// Want says what the lane would take now: the position with its leader epoch, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
 // waker is called when that changes. Called by the source right before a fetch.
-func (l *Lane) Want() (position route.Offset, generation uint32, maxBytes int32) {
+func (l *Lane) Want() (at route.Position, generation uint32, maxBytes int32) {
 	now := l.stream.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +41,7 @@ func (l *Lane) Want() (position route.Offset, generation uint32, maxBytes int32)
 	if room > 0 {
 		l.in.asked = now
 	}
-	return l.in.position, l.in.generation, int32(room)
+	return route.Position{Offset: l.in.position, LeaderEpoch: l.in.epoch}, l.in.generation, int32(room)
 }
 
 // roomLocked is how many bytes the lane would take. A lane whose target can't be asked takes nothing beyond what it has: otherwise the
@@ -81,7 +83,7 @@ func (l *Lane) roomLeftLocked(now time.Time) {
 
 // Append takes what was fetched, in order; next is the position after all that was read, left-out ranges included. Each batch that is
 // kept gets a reference of s of its own. Answers to an older generation are dropped.
-func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, next route.Offset, x route.Extent) {
+func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, next route.Position, x route.Extent) {
 	now := l.stream.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,14 +99,14 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 		}
 		s.Retain(1)
 		in.entries = append(in.entries, entry{batch: b, slab: s, first: b.BaseOffset(), next: b.NextOffset(), epoch: b.LeaderEpoch(), fetched: now})
-		in.position = b.NextOffset()
+		in.position, in.epoch = b.NextOffset(), b.LeaderEpoch()
 		bytes += int64(len(b))
 		records += int64(b.Records())
 	}
 	l.stream.paces.took(records, bytes)
-	if next > in.position {
-		in.entries = append(in.entries, entry{first: in.position, next: next, fetched: now})
-		in.position = next
+	if next.Offset > in.position {
+		in.entries = append(in.entries, entry{first: in.position, next: next.Offset, epoch: next.LeaderEpoch, fetched: now})
+		in.position, in.epoch = next.Offset, next.LeaderEpoch
 	}
 	in.held += bytes
 	l.sourceAnsweredLocked(now)

@@ -82,7 +82,7 @@ type progress struct {
 func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l := &Lane{plan: plan, stream: s, wake: wake}
 	l.pos.checkpoint, l.pos.committed = at, at.SourceOffset
-	l.in.position, l.in.handled = at.SourceOffset, at.SourceOffset
+	l.beginLocked()
 	l.in.extent = route.Extent{Start: route.NoOffset, LastStable: route.NoOffset, End: route.NoOffset}
 	l.out.ready = at.Sequence
 	return l
@@ -102,6 +102,13 @@ func (l *Lane) releaseLocked(e *entry) {
 	release(e, l.stream.budget())
 }
 
+// beginLocked sets the position to the checkpoint's.
+func (l *Lane) beginLocked() {
+	c := &l.pos.checkpoint
+	l.in.position, l.in.epoch = c.SourceOffset, c.LeaderEpoch
+	l.in.handled, l.in.passed = c.SourceOffset, c.LeaderEpoch
+}
+
 // resetLocked drops all that the lane holds and reads again from the checkpoint. Nothing may be unanswered.
 func (l *Lane) resetLocked() {
 	if l.out.flying.len() > 0 {
@@ -118,7 +125,7 @@ func (l *Lane) resetLocked() {
 	}
 	l.in.generation++
 	l.in.gap = 0
-	l.in.position, l.in.handled = l.pos.checkpoint.SourceOffset, l.pos.checkpoint.SourceOffset
+	l.beginLocked()
 	l.out.ready, l.out.sent, l.out.certify = l.pos.checkpoint.Sequence, q.head, q.head
 	l.out.holed = false
 	l.wake.Source()

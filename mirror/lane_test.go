@@ -17,8 +17,8 @@ import (
 func TestOldGenerationsAndKnownBatchesAreDropped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, firstAt(4), 1, Plan{})
-	position, generation, room := r.lane.Want()
-	require.Equal(t, route.Offset(4), position)
+	at, generation, room := r.lane.Want()
+	require.Equal(t, route.Offset(4), at.Offset)
 	require.Positive(t, room)
 	r.feedTo(generation+1, 10, made{base: 4, numbers: []int{4}})
 	require.Zero(t, r.pool.Budget().Used())
@@ -130,8 +130,8 @@ func TestTruncationGoesOnAtTheFirstRecordLeft(t *testing.T) {
 	r.handle()
 	require.Equal(t, 1, r.told(events.RangeSkipped))
 	require.Equal(t, 1, r.told(events.SourceTruncated))
-	position, _, room := r.lane.Want()
-	require.Equal(t, route.Offset(50), position)
+	at, _, room := r.lane.Want()
+	require.Equal(t, route.Offset(50), at.Offset)
 	require.Zero(t, room, "the checkpoint behind the gap is not stored yet")
 	require.Equal(t, route.Offset(50), r.commit().SourceOffset)
 	_, _, room = r.lane.Want()
@@ -443,8 +443,8 @@ func TestUnreachableTargetGivesMemoryToOthers(t *testing.T) {
 	}
 	require.Zero(t, r.pool.Budget().Used())
 	require.Equal(t, Degraded, r.lane.Status().State)
-	position, _, _ := r.lane.Want()
-	require.Zero(t, position)
+	at, _, _ := r.lane.Want()
+	require.Zero(t, at.Offset)
 }
 
 func TestStatusTellsLag(t *testing.T) {
@@ -478,7 +478,7 @@ func TestRunServesLanesUntilItEnds(t *testing.T) {
 	go func() { done <- r.mirror.Run(ctx) }() // owned by the test, which waits for it
 	s := r.pool.Get(1000, 0)
 	n := copy(s.Bytes(), made{base: 0, numbers: []int{0, 1}}.bytes())
-	r.lane.Append(0, s, []batch.Batch{s.Bytes()[:n:n]}, 2, route.Extent{LastStable: 2, End: 2})
+	r.lane.Append(0, s, []batch.Batch{s.Bytes()[:n:n]}, route.Position{Offset: 2, LeaderEpoch: -1}, route.Extent{LastStable: 2, End: 2})
 	s.Release()
 	r.lane.Hint(fresh, nil)
 	require.Eventually(t, func() bool { return r.lane.Next() > 0 }, 10*time.Second, time.Millisecond)

@@ -85,11 +85,11 @@ func (w *world) grow(n int) {
 		}
 	}
 	for range n {
-		s := segment{first: next}
+		s := segment{first: next, epoch: int32(len(w.source) / 4)}
 		if w.rng.IntN(6) == 0 {
 			s.next = next + 1 + route.Offset(w.rng.IntN(3))
 		} else {
-			m := made{base: next}
+			m := made{base: next, epoch: s.epoch}
 			if w.rng.IntN(6) == 0 {
 				m.base += 2 // a hole that compaction left
 			}
@@ -130,6 +130,9 @@ func (w *world) check(c offsets.Checkpoint) {
 				before++
 			}
 		}
+	}
+	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want {
+		broken("committed %d with leader epoch %d, the source has %d there", c.SourceOffset, c.LeaderEpoch, want)
 	}
 	if got := len(w.target.forwarded(foreignID)); got < before {
 		broken("committed %d records, %d are replicated: %v, want %v", before, got, w.target.forwarded(foreignID), w.want[:before])

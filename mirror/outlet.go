@@ -313,7 +313,7 @@ func (l *Lane) trimLocked() {
 		return
 	}
 	for q.len() > 0 && q.at(q.head).records == 0 {
-		l.pos.checkpoint.SourceOffset = q.at(q.head).next
+		l.pos.checkpoint.SourceOffset, l.pos.checkpoint.LeaderEpoch = q.at(q.head).next, q.at(q.head).epoch
 		l.pos.dirty = true
 		q.pop()
 	}

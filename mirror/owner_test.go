@@ -59,6 +59,7 @@ type fetch struct {
 
 // segment is a batch of the source's log, or a range in which nothing is.
 type segment struct {
+	epoch       int32
 	first, next route.Offset
 	made        made
 }
@@ -112,20 +113,33 @@ func (o *owner) handle() {
 
 // fetch asks the lane what it wants and lets the source begin to answer.
 func (o *owner) fetch(source []segment) {
-	position, generation, room := o.lane.Want()
+	at, generation, room := o.lane.Want()
 	if room == 0 || o.fetched != nil {
 		return
+	}
+	if want := epochAt(source, at.Offset); at.LeaderEpoch != want {
+		broken("wants %d with leader epoch %d, the source has %d there", at.Offset, at.LeaderEpoch, want)
 	}
 	f := &fetch{generation: generation}
 	most := 1 + o.rng.IntN(12)
 	for _, s := range source {
-		if s.next > position && len(f.segments) < most {
+		if s.next > at.Offset && len(f.segments) < most {
 			f.segments = append(f.segments, s)
 		}
 	}
 	if len(f.segments) > 0 {
 		o.fetched = f
 	}
+}
+
+// epochAt is the leader epoch of what stands right before an offset.
+func epochAt(source []segment, at route.Offset) int32 {
+	for _, s := range source {
+		if s.first < at && at <= s.next {
+			return s.epoch
+		}
+	}
+	return -1
 }
 
 // receive hands what was fetched to the lane.
@@ -148,8 +162,9 @@ func (o *owner) receive() {
 			rest = rest[n:]
 		}
 	}
-	next := f.segments[len(f.segments)-1].next
-	o.lane.Append(f.generation, buffer, batches, next, route.Extent{Start: 0, LastStable: next, End: next})
+	last := f.segments[len(f.segments)-1]
+	next := last.next
+	o.lane.Append(f.generation, buffer, batches, route.Position{Offset: next, LeaderEpoch: last.epoch}, route.Extent{Start: 0, LastStable: next, End: next})
 	buffer.Release()
 }
 

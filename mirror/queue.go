@@ -18,7 +18,7 @@ type entry struct {
 	next    route.Offset // position after it
 	seq     int32        // base sequence; set when it is made ready
 	records int32
-	epoch   int32 // leader epoch at the source
+	epoch   int32 // the source's leader epoch right before next; -1 when not known
 	raw     bool
 	fetched time.Time // when its fetch was answered
 	sent    time.Time // when it was last handed to the sink

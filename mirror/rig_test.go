@@ -28,7 +28,8 @@ type rig struct {
 	pool    *slab.Pool
 	saved   []offsets.Checkpoint
 	saveErr error
-	sources int // calls of the wakers
+	epoch   int32 // of the source's leader right before what feed gives as the end
+	sources int   // calls of the wakers
 	sinks   int
 }
 
@@ -91,7 +92,7 @@ func (r *rig) feedTo(generation uint32, next route.Offset, ms ...made) {
 		batches = append(batches, batch.Batch(rest[:n:n]))
 		rest = rest[n:]
 	}
-	r.lane.Append(generation, s, batches, next, route.Extent{Start: 0, LastStable: next, End: next})
+	r.lane.Append(generation, s, batches, route.Position{Offset: next, LeaderEpoch: r.epoch}, route.Extent{Start: 0, LastStable: next, End: next})
 	s.Release()
 	r.handle()
 }

@@ -48,3 +48,11 @@ func (f *Fault) Unwrap() error { return f.Err }
 type Extent struct {
 	Start, LastStable, End Offset
 }
+
+// Position is a place in a source's log: the next offset, and the leader epoch of what stands right before it, -1 when that is not known. By both
+// together a leader can tell whether its log is still the one that was read up to there (KIP-320); an epoch that is only about right would be
+// taken for another log.
+type Position struct {
+	Offset      Offset
+	LeaderEpoch int32
+}
