@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,40 +117,48 @@ func (c *Connector) begins(ctx context.Context, t *pair, r offsets.Route, source
 			first[p] = leader
 		}
 	}
-	found, err := c.startsAt(ctx, first, at)
+	list := func(ctx context.Context, leaders map[route.Partition]int32, at int64) (map[route.Partition]wire.ListedOffset, error) {
+		return c.source.ListOffsets(ctx, leaders, at, c.cfg.Isolation == ReadCommitted)
+	}
+	found, err := startsAt(ctx, list, first, at)
 	if err != nil {
 		return nil, err
 	}
-	rest, err := c.startsAt(ctx, later, wire.AtStart)
+	rest, err := startsAt(ctx, list, later, wire.AtStart)
 	maps.Copy(found, rest)
 	return found, err
 }
 
-// startsAt asks the source for the offsets of a time, or of its start or end.
-func (c *Connector) startsAt(ctx context.Context, sources map[route.Partition]int32, at int64) (map[route.Partition]wire.ListedOffset, error) {
+// lister asks the leaders of partitions for the offset at a time, as [wire.Client.ListOffsets] does.
+type lister func(ctx context.Context, leaders map[route.Partition]int32, at int64) (map[route.Partition]wire.ListedOffset, error)
+
+// startsAt asks the source for the offsets of a time, or of its start or end. A partition in which nothing is as new as the time begins at its
+// end, which is asked for first: what is appended between the two questions must not be skipped.
+func startsAt(ctx context.Context, list lister, sources map[route.Partition]int32, at int64) (map[route.Partition]wire.ListedOffset, error) {
 	if len(sources) == 0 {
 		return map[route.Partition]wire.ListedOffset{}, nil
 	}
-	found, err := c.source.ListOffsets(ctx, sources, at, c.cfg.Isolation == ReadCommitted)
+	var ends map[route.Partition]wire.ListedOffset
+	if at >= 0 {
+		var err error
+		if ends, err = list(ctx, sources, wire.AtEnd); err != nil {
+			return nil, fmt.Errorf("source: %w", err)
+		}
+	}
+	found, err := list(ctx, sources, at)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	if at < 0 {
-		return found, nil
-	}
-	none := map[route.Partition]int32{} // nothing is as new as the time asked for: begin at the end
 	for p, o := range found {
-		if o.Err == nil && o.Offset < 0 {
-			none[p] = sources[p]
+		if at >= 0 && o.Err == nil && o.Offset < 0 {
+			found[p] = ends[p]
 		}
 	}
-	ends, err := c.startsAt(ctx, none, wire.AtEnd)
-	maps.Copy(found, ends)
-	return found, err
+	return found, nil
 }
 
 // sameClusters refuses positions that were taken between other clusters: an address that leads elsewhere would be mirrored from the wrong
-// place. What the clusters are is stored at the first start.
+// place. What the clusters are is stored as soon as they say so.
 func (c *Connector) sameClusters(ctx context.Context, source, target string) error {
 	r, err := c.deps.Store.Route(ctx)
 	if err != nil {
@@ -160,10 +169,11 @@ func (c *Connector) sameClusters(ctx context.Context, source, target string) err
 			return &haltError{fmt.Errorf("%s: the positions are of cluster %s, the brokers belong to cluster %s", side.name, side.stored, side.now)}
 		}
 	}
-	if r.SourceCluster == source && r.TargetCluster == target {
+	known := r
+	r.SourceCluster, r.TargetCluster = cmp.Or(r.SourceCluster, source), cmp.Or(r.TargetCluster, target)
+	if r.SourceCluster == known.SourceCluster && r.TargetCluster == known.TargetCluster {
 		return nil
 	}
-	r.SourceCluster, r.TargetCluster = source, target
 	if err := c.deps.Store.SaveRoute(ctx, r); err != nil && !errors.Is(err, offsets.ErrConflict) {
 		return fmt.Errorf("store cluster ids: %w", err)
 	}
