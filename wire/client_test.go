@@ -163,6 +163,23 @@ func TestListOffsetsFailsPerPartition(t *testing.T) {
 	require.Equal(t, int32(77), link.Broker)
 }
 
+// A partition that an answer leaves out must not look as if the broker had said that it remembers nothing of it.
+func TestDescribeProducersFailsWhereTheAnswerSaysNothing(t *testing.T) {
+	t.Parallel()
+	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "a"))
+	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs()}, quick())
+	kc.ControlKey(int16(kmsg.DescribeProducers), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+		resp.Topics = []kmsg.DescribeProducersResponseTopic{{Topic: "a", Partitions: []kmsg.DescribeProducersResponseTopicPartition{{Partition: 1}}}}
+		return resp, nil, true
+	})
+	silent, known := route.Partition{Topic: "a"}, route.Partition{Topic: "a", Partition: 1}
+	got, err := c.DescribeProducers(t.Context(), 0, []route.Partition{silent, known})
+	require.NoError(t, err)
+	require.NoError(t, got[known].Err)
+	require.ErrorIs(t, got[silent].Err, kerr.UnknownServerError)
+}
+
 func TestUnsupportedRequests(t *testing.T) {
 	t.Parallel()
 	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"), kfake.MaxVersions(kversion.V1_0_0()))

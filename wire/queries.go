@@ -125,7 +125,7 @@ func (c *Client) OffsetsForLeaderEpoch(ctx context.Context, broker int32, asks [
 }
 
 // DescribeProducers asks one broker for the idempotent producers that it remembers of each partition (KIP-664). ErrUnsupported when it
-// can't (before Kafka 2.8). Followers answer too, and what they say may be old: it is a hint.
+// can't (before Kafka 2.8). Followers answer too, and what they say may be old: it is a hint. Each partition asked for is in the result.
 func (c *Client) DescribeProducers(ctx context.Context, broker int32, parts []route.Partition) (map[route.Partition]Producers, error) {
 	req := kmsg.NewPtrDescribeProducersRequest()
 	for topic, parts := range byTopic(parts) {
@@ -147,6 +147,11 @@ func (c *Client) DescribeProducers(ctx context.Context, broker int32, parts []ro
 				})
 			}
 			out[route.Partition{Topic: t.Topic, Partition: p.Partition}] = Producers{Active: active, Err: kerr.ErrorForCode(p.ErrorCode)}
+		}
+	}
+	for _, p := range parts {
+		if _, ok := out[p]; !ok { // that nothing is said of it does not mean that nothing is there
+			out[p] = Producers{Err: kerr.UnknownServerError}
 		}
 	}
 	return out, nil
