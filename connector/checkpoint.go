@@ -224,25 +224,31 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 	if at.Foreign {
 		return c.overridden(ctx, t, at)
 	}
-	next := at
+	next, tell := at, func() {}
 	switch {
 	case differ(at.TargetTopicID, t.target.ID):
-		return at, &haltError{fmt.Errorf("target topic %s was recreated: its id is %s, the checkpoint's %s", t.topic.Target, t.target.ID, at.TargetTopicID)}
+		return at, &haltError{fmt.Errorf("target topic %s has the id %s, the positions are of one with the id %s: it was recreated, or the mapping was changed and %s went to another topic before",
+			t.topic.Target, t.target.ID, at.TargetTopicID, t.topic.Source)}
 	case differ(at.SourceTopicID, t.source.ID):
-		first, err := c.recreated(ctx, t, at)
+		first, err := c.beginning(ctx, t, at.Partition)
 		if err != nil {
 			return at, err
 		}
-		next.SourceOffset, next.SourceTopicID = first, t.source.ID
+		next.SourceOffset, next.SourceTopicID, next.LeaderEpoch = first, t.source.ID, -1
+		tell = func() { c.recreated(at, next) }
 	case at.Fingerprint != c.fingerprint(t):
 		next.Fingerprint = c.fingerprint(t)
-		c.unsure(at, "the filter, transform or isolation was changed")
+		tell = func() { c.unsure(at, "the filter, transform or isolation was changed") }
 	case recount:
-		c.unsure(at, "the source no longer holds what was counted beyond the checkpoint")
+		tell = func() { c.unsure(at, "the source no longer holds what was counted beyond the checkpoint") }
 	default:
 		return at, nil
 	}
-	return c.newEpoch(ctx, at, next)
+	next, err := c.newEpoch(ctx, at, next)
+	if err == nil {
+		tell() // once: a beginning that fails is tried again
+	}
+	return next, err
 }
 
 // newEpoch stores next, in the epoch after that of at, in place of at.
@@ -279,23 +285,26 @@ func (c *Connector) unsure(at offsets.Checkpoint, why string) {
 
 func differ(a, b route.TopicID) bool { return !a.IsZero() && !b.IsZero() && a != b }
 
-// recreated begins a recreated source topic at its first record: offsets of the old one mean nothing in it.
-func (c *Connector) recreated(ctx context.Context, t *pair, at offsets.Checkpoint) (route.Offset, error) {
-	from, err := leader(t.source, at.Partition)
+// beginning is where a partition's first record is now.
+func (c *Connector) beginning(ctx context.Context, t *pair, p route.Partition) (route.Offset, error) {
+	from, err := leader(t.source, p)
 	if err != nil {
 		return 0, fmt.Errorf("source: %w", err)
 	}
-	first, err := c.source.ListOffsets(ctx, map[route.Partition]int32{at.Partition: from}, wire.AtStart, false)
+	first, err := c.source.ListOffsets(ctx, map[route.Partition]int32{p: from}, wire.AtStart, false)
 	if err == nil {
-		err = first[at.Partition].Err
+		err = first[p].Err
 	}
 	if err != nil {
 		return 0, fmt.Errorf("source: %w", err)
 	}
-	begin := first[at.Partition].Offset
-	c.deps.Events.Emit(events.Of(at.Partition, events.TopicRecreated, events.Warning, "the source topic has another id than the checkpoint: it is copied from its first record").
-		Range(begin, at.SourceOffset).Because(fmt.Sprintf("topic id %s, was %s", t.source.ID, at.SourceTopicID)))
-	return begin, nil
+	return first[p].Offset, nil
+}
+
+// recreated tells that a recreated source topic begins at its first record: offsets of the old one mean nothing in it.
+func (c *Connector) recreated(was, now offsets.Checkpoint) {
+	c.deps.Events.Emit(events.Of(was.Partition, events.TopicRecreated, events.Warning, "the source topic has another id than the checkpoint: it is copied from its first record").
+		Range(now.SourceOffset, was.SourceOffset).Because(fmt.Sprintf("topic id %s, was %s", now.SourceTopicID, was.SourceTopicID)))
 }
 
 func leader(t wire.TopicMetadata, p route.Partition) (int32, error) {

@@ -63,8 +63,10 @@ type Connector struct {
 // partition is one that shall run here.
 type partition struct {
 	source route.Partition
-	reason string // why it does not run yet
-	halted bool   // it needs something changed
+	target route.Partition // as far as it is known
+	reason string          // why it does not run yet
+	halted bool            // it needs something changed
+	told   bool            // an event told that it is halted, so its end must be told too
 	// recount: what lies beyond the checkpoint can't be counted any more, so the next start begins a new epoch.
 	recount bool
 	since   time.Time
@@ -102,7 +104,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	label := deps.Route.String()
 	c.mirror = mirror.New(cfg.mirror(), mirror.Deps{
 		Saver: deps.Store, Events: deps.Events, Pool: c.pool, Log: deps.Log.Named("mirror"), Registerer: deps.Registerer, Route: label,
-		Worker: deps.Worker,
+		Worker: deps.Worker, Waiting: c.waiting,
 	})
 	c.mirror.SetLimits(cfg.Limits)
 	c.producer = producer.New(cfg.producer(), producer.Deps{Client: target, Log: deps.Log.Named("producer"), Registerer: deps.Registerer, Route: label})
@@ -293,7 +295,7 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 		delete(c.parts, p.source)
 		close(p.left)
 	} else { // it is to be started anew, or was added again meanwhile
-		c.parts[p.source] = &partition{source: p.source, since: time.Now(), reason: "starts anew", recount: p.recount, left: p.left}
+		c.parts[p.source] = &partition{source: p.source, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, left: p.left}
 	}
 	c.mu.Unlock()
 	c.signal()

@@ -30,6 +30,13 @@ func start(t *testing.T, src, dst []string, state string, change func(*connector
 // startOn is start on a store, which stop closes.
 func startOn(t *testing.T, src, dst []string, store offsets.Store, change func(*connector.Config)) (c *connector.Connector, stop func()) {
 	t.Helper()
+	c, _, stop = startWith(t, src, dst, store, change)
+	return c, stop
+}
+
+// startWith is startOn with the events that the connector raises.
+func startWith(t *testing.T, src, dst []string, store offsets.Store, change func(*connector.Config)) (c *connector.Connector, happened *events.Log, stop func()) {
+	t.Helper()
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}})
 	cfg := connector.DefaultConfig()
 	cfg.CommitInterval = 200 * time.Millisecond
@@ -42,7 +49,7 @@ func startOn(t *testing.T, src, dst []string, store offsets.Store, change func(*
 	require.NoError(t, err)
 	reg := prometheus.NewRegistry()
 	r := route.Route{Source: "src", Target: "dst", ID: "1"}
-	happened := events.NewLog(r, "w1", 100, log, reg)
+	happened = events.NewLog(r, "w1", 100, log, reg)
 	happened.Keep(store, offsets.MaxEvents)
 	c, err = connector.New(cfg, connector.Deps{
 		Log: log, Registerer: reg, Route: r, Worker: "w1", Store: store, Events: happened, Handler: h,
@@ -63,7 +70,7 @@ func startOn(t *testing.T, src, dst []string, store offsets.Store, change func(*
 		require.NoError(t, store.Close())
 	}
 	t.Cleanup(stop)
-	return c, stop
+	return c, happened, stop
 }
 
 type testWriter struct{ t *testing.T }

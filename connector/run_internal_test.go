@@ -89,7 +89,7 @@ func TestPartitionThatLeavesWhileItBeginsIsNotFetched(t *testing.T) {
 	h := &hook{text: "the partition runs"}
 	c := idle(t, h)
 	pair, part := one(t, c, nil)
-	part.halted = true // so that its recovery is told
+	part.told = true // so that its recovery is told
 	h.then = func() { require.NoError(t, c.Offline(t.Context(), part.source)) }
 	require.NoError(t, c.startTopic(t.Context(), pair))
 	c.drains.Wait()

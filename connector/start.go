@@ -90,11 +90,11 @@ func (c *Connector) blocked(parts []*partition, err error) {
 		if p.lane != nil {
 			continue
 		}
-		if halted && !p.halted {
+		if halted && !p.told {
 			fresh = append(fresh, p)
 		}
 		news = news || p.reason != err.Error()
-		p.reason, p.halted = err.Error(), halted
+		p.reason, p.halted, p.told = err.Error(), halted, p.told || halted
 	}
 	c.mu.Unlock()
 	for _, p := range fresh {
@@ -172,10 +172,20 @@ func (c *Connector) mapped(names []string, byTopic map[string]*pair, source *wir
 			continue
 		}
 		t.topic, t.source = topic, meta
+		c.aim(t, func(p route.Partition) int32 { return p.Partition }) // until the partitions are aligned
 		targets = append(targets, topic.Target)
 	}
 	slices.Sort(targets)
 	return slices.Compact(targets)
+}
+
+// aim notes where partitions will go, for those who look while they don't run.
+func (c *Connector) aim(t *pair, number func(source route.Partition) int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range t.parts {
+		p.target = route.Partition{Topic: t.topic.Target, Partition: number(p.source)}
+	}
 }
 
 // leaveOut tells why a topic can't be started now.
@@ -250,6 +260,7 @@ func (c *Connector) align(t *pair) error {
 	if err != nil {
 		return &haltError{err}
 	}
+	c.aim(t, func(p route.Partition) int32 { n, _ := a.Target(p.Partition); return n })
 	t.align, t.replicas = a, len(t.target.Partitions[0].Replicas)
 	return nil
 }
@@ -370,14 +381,14 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 	source := p.source
 	lane := c.mirror.Add(plan, at, mirror.Wakers{Source: func() { c.fetchers.Wake(source) }, Sink: slot.Wake})
 	c.mu.Lock()
-	recovered, wanted := p.halted, c.parts[source] == p
+	recovered, wanted := p.told, c.parts[source] == p
 	if wanted {
-		p.lane, p.slot, p.reason, p.halted, p.recount = lane, slot, "", false, false
+		p.lane, p.slot, p.reason, p.halted, p.told, p.recount = lane, slot, "", false, false, false
 		if c.suspended {
 			lane.Suspend()
 		}
 		slot.Attach(lane) // with the lock held, so that who finds the lane and takes it away finds it with both ends
-		c.fetchers.Add(source, lane)
+		c.fetchers.Add(source, at.SourceTopicID, lane)
 	}
 	c.mu.Unlock()
 	if !wanted { // it left while it was being started

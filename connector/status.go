@@ -54,7 +54,7 @@ func (c *Connector) Status() Status {
 	s.RecordsPerSecond = c.route.rate
 	for _, p := range c.parts {
 		if p.lane == nil {
-			s.Partitions = append(s.Partitions, waiting(p))
+			s.Partitions = append(s.Partitions, unstarted(p))
 			continue
 		}
 		s.Partitions = append(s.Partitions, running(p.lane.Status()))
@@ -77,9 +77,26 @@ func (c *Connector) Status() Status {
 	return s
 }
 
-func waiting(p *partition) PartitionStatus {
+// waiting counts the partitions that don't run yet by state.
+func (c *Connector) waiting() map[mirror.State]int {
+	states := map[mirror.State]int{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.parts {
+		switch {
+		case p.lane != nil:
+		case p.halted:
+			states[mirror.Halted]++
+		default:
+			states[mirror.Starting]++
+		}
+	}
+	return states
+}
+
+func unstarted(p *partition) PartitionStatus {
 	s := PartitionStatus{
-		Source: p.source, State: string(mirror.Starting), Reason: p.reason, LastError: p.reason, Path: "raw", LagRecords: -1,
+		Source: p.source, Target: p.target, State: string(mirror.Starting), Reason: p.reason, LastError: p.reason, Path: "raw", LagRecords: -1,
 		SourceStart: -1, SourceEnd: -1, SourceLastStable: -1, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1,
 	}
 	if p.halted {
@@ -193,7 +210,7 @@ func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (
 	tick := time.NewTicker(caughtUpEvery)
 	defer tick.Stop()
 	for {
-		if present = c.behind(ends); present <= lag {
+		if present = c.behind(m.Topics[topic].ID, ends); present <= lag {
 			return present, true, nil
 		}
 		select {
@@ -217,13 +234,16 @@ func (c *Connector) keepOwn(parts map[route.Partition]int32) {
 	}
 }
 
-func (c *Connector) behind(ends map[route.Partition]wire.ListedOffset) (records int64) {
+// behind counts what is missing of a topic with that id.
+func (c *Connector) behind(id route.TopicID, ends map[route.Partition]wire.ListedOffset) (records int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p, end := range ends {
 		acked := route.Offset(0)
 		if q := c.parts[p]; q != nil && q.lane != nil {
-			acked = q.lane.Status().Acked
+			if s := q.lane.Status(); !differ(s.SourceTopicID, id) { // else it was made anew, and nothing of it is copied yet
+				acked = s.Acked
+			}
 		}
 		records += max(int64(end.Offset-acked), 0)
 	}

@@ -89,7 +89,7 @@ func BenchmarkFetch(b *testing.B) {
 			b.ResetTimer()
 			p := route.Partition{Topic: "a"}
 			l := &endless{f: r.f, p: p, end: n, left: b.N, done: make(chan struct{})}
-			r.f.Add(p, l)
+			r.f.Add(p, route.TopicID{}, l)
 			<-l.done
 			b.StopTimer()
 			r.f.Remove(p)

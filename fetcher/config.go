@@ -21,7 +21,8 @@ type Config struct {
 	MetadataEvery  time.Duration // how often leaders are looked up without a reason
 	MetadataMin    time.Duration // shortest time between two look-ups
 	RetryMax       time.Duration // longest time between two tries of a broker or a partition
-	GoneAfter      time.Duration // a topic is reported as gone or recreated once metadata has said so for this long
+	GoneAfter      time.Duration // a topic is reported as gone once metadata has said so for this long
+	RecreatedAfter time.Duration // and as recreated, once it has given another id for this long
 	ReplicaFor     time.Duration // how long a preferred replica is used before the leader is asked again
 }
 
@@ -41,6 +42,7 @@ func DefaultConfig() Config {
 		MetadataMin:    100 * time.Millisecond,
 		RetryMax:       5 * time.Second,
 		GoneAfter:      30 * time.Second,
+		RecreatedAfter: 3 * time.Second,
 		ReplicaFor:     5 * time.Minute,
 	}
 }
@@ -72,6 +74,7 @@ func (c Config) Validate() error {
 		{"metadata_min", c.MetadataMin},
 		{"retry_max", c.RetryMax},
 		{"gone_after", c.GoneAfter},
+		{"recreated_after", c.RecreatedAfter},
 		{"replica_for", c.ReplicaFor},
 	} {
 		if v.d < time.Millisecond {

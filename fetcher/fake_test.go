@@ -176,6 +176,7 @@ func fast() Config {
 	c.Fetchers = 2
 	c.ColdWait, c.ColdAfter, c.RetryMax = 100*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
 	c.MetadataMin, c.GoneAfter, c.RequestTimeout = 10*time.Millisecond, 500*time.Millisecond, 3*time.Second
+	c.RecreatedAfter = 50 * time.Millisecond
 	return c
 }
 
@@ -229,7 +230,7 @@ func newRigAt(t testing.TB, addrs []string, cfg Config, budgetBytes int64) *rig 
 
 func (r *rig) add(topic string, partition int32, l *fakeLane) *fakeLane {
 	r.lanes = append(r.lanes, l)
-	r.f.Add(route.Partition{Topic: topic, Partition: partition}, l)
+	r.f.Add(route.Partition{Topic: topic, Partition: partition}, route.TopicID{}, l)
 	return l
 }
 

@@ -54,9 +54,10 @@ func (f *Fetchers) Run(ctx context.Context) error {
 	return nil
 }
 
-// Add begins to fetch a partition. A partition that is there already keeps its lane.
-func (f *Fetchers) Add(p route.Partition, l Lane) {
-	m := &member{p: p, lane: l}
+// Add begins to fetch a partition of the topic with that id: another topic of the same name is a fault. A zero id stands for the topic that is
+// there now. A partition that is there already keeps its lane.
+func (f *Fetchers) Add(p route.Partition, id route.TopicID, l Lane) {
+	m := &member{p: p, lane: l, routing: routing{id: id}}
 	f.mu.Lock()
 	if f.members[p] != nil {
 		f.mu.Unlock()

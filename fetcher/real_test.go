@@ -56,7 +56,7 @@ func realCompaction(t *testing.T, c *kafkatest.Cluster, r *rig) {
 	compacted := func() bool {
 		write("more", 1) // a segment is rolled by a write
 		l := newLane(0)
-		r.f.Add(route.Partition{Topic: "compacted"}, l)
+		r.f.Add(route.Partition{Topic: "compacted"}, route.TopicID{}, l)
 		defer r.f.Remove(route.Partition{Topic: "compacted"})
 		eventually(t, func() bool {
 			ok := false

@@ -38,19 +38,19 @@ type ask struct {
 // routing is the router's own part of a member.
 type routing struct {
 	pair         *pair
-	id           route.TopicID // the first that metadata gave; another one means that the topic was recreated
+	id           route.TopicID // the one that the position is of, or the first that metadata gave; another one means that the topic was recreated
 	waiting      bool          // metadata is to be asked, but not before due
 	due          time.Time
 	goneSince    time.Time // since when metadata says that it is not there, or another
 	goneTimes    int
+	other        bool // another, so far
 	replica      int32 // preferred by the leader until replicaUntil
 	replicaUntil time.Time
 }
 
-// reset begins anew with whatever topic there is now.
+// reset begins anew. The id stays: a position means nothing in another topic, whoever wishes to try again.
 func (r *routing) reset() {
-	r.id, r.replica = route.TopicID{}, -1
-	r.goneSince, r.goneTimes = time.Time{}, 0
+	r.replica, r.goneSince, r.goneTimes, r.other = -1, time.Time{}, 0, false
 }
 
 // pairKey names a fetcher: a broker and an index.
@@ -143,8 +143,7 @@ func (r *router) absorb(ctx context.Context) {
 			r.drop(a.m)
 		case askWoken:
 			if a.m.unpark() {
-				// The owner has decided: whatever is there now is what is wanted.
-				a.m.routing.reset()
+				a.m.routing.reset() // the owner wants it to be tried again
 				a.m.refusals.Store(0)
 				r.wait(a.m, now)
 			}

@@ -122,7 +122,8 @@ func (r *router) again(m *member, err error, now time.Time) {
 }
 
 // gone reports a partition as gone or recreated when metadata has said so more than once and for long enough: a broker that has just
-// started says so of every topic.
+// started calls every topic gone. Another id is never made up, at most it is an older one of a broker that is behind, so it needs to last for
+// seconds only; and who is told of it looks again before anything is decided.
 func (r *router) gone(m *member, err error, now time.Time) {
 	if m.owner.Load() != nil {
 		if !errors.Is(err, kerr.InconsistentTopicID) {
@@ -133,11 +134,16 @@ func (r *router) gone(m *member, err error, now time.Time) {
 	if m.isParked() {
 		return
 	}
-	if m.routing.goneSince.IsZero() {
-		m.routing.goneSince = now
+	lasts, other := r.f.cfg.GoneAfter, errors.Is(err, kerr.InconsistentTopicID)
+	if other {
+		lasts = r.f.cfg.RecreatedAfter
+	}
+	if m.routing.goneSince.IsZero() || m.routing.other != other {
+		m.routing.goneSince, m.routing.goneTimes, m.routing.other = now, 0, other
+		m.refusals.Store(0) // looked up again soon
 	}
 	m.routing.goneTimes++
-	if m.routing.goneTimes < 2 || now.Sub(m.routing.goneSince) < r.f.cfg.GoneAfter {
+	if m.routing.goneTimes < 2 || now.Sub(m.routing.goneSince) < lasts {
 		r.again(m, err, now)
 		return
 	}

@@ -24,6 +24,7 @@ type intake struct {
 	held       int64 // bytes in the intake and in the queue
 	withheld   bool  // Want said no: whoever changes that wakes the source
 	fault      *route.Fault
+	retried    bool // the fault was set aside, and the source has not answered since
 	extent     route.Extent
 	asked      time.Time    // when Want last said yes
 	gap        route.Offset // the records from position up to it are gone from the source; 0 = none
@@ -138,6 +139,7 @@ func (l *Lane) Extent(x route.Extent) {
 // was the source's.
 func (l *Lane) sourceAnsweredLocked(now time.Time) {
 	l.lagLocked(now)
+	l.in.retried = false
 	well := l.out.phase == open || l.out.phase == certifying && l.out.failures == 0
 	if l.pos.halted && l.in.fault == nil && well {
 		l.recoveredLocked()
@@ -162,8 +164,15 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 	if !l.pos.halted && f.Class == route.SourceChanged && f.Code == codeNoTopic {
 		l.emit(events.Of(l.plan.Source, events.TopicDeleted, events.Error, "the source has no such topic or partition any more").Because(f.Error()))
 	}
+	if f.Class == route.SourceChanged && (f.Code == codeNoTopic || f.Code == codeOtherTopic) {
+		l.in.extent = unknownExtent() // it was another topic's
+	}
 	l.in.fault = f
 	l.haltedLocked(f)
+}
+
+func unknownExtent() route.Extent {
+	return route.Extent{Start: route.NoOffset, LastStable: route.NoOffset, End: route.NoOffset}
 }
 
 // codeNoTopic is the protocol's name for a topic or partition that is not there; the source says so only when it has lasted.
@@ -180,8 +189,11 @@ func (l *Lane) haltedLocked(f *route.Fault) {
 	l.emit(events.Of(l.plan.Source, events.PartitionHalted, events.Error, "the partition stands still").Range(at, at).Because(f.Error()))
 }
 
-// recoveredLocked tells, once, that it goes on.
+// recoveredLocked tells, once, that it goes on. Where the source is at fault its answer alone says so.
 func (l *Lane) recoveredLocked() {
+	if l.in.fault != nil || l.in.retried {
+		return
+	}
 	if l.pos.halted {
 		l.pos.halted = false
 		l.emit(events.Of(l.plan.Source, events.PartitionRecovered, events.Info, "the partition goes on"))
@@ -197,7 +209,7 @@ func (l *Lane) Retry() {
 		return
 	}
 	if l.in.fault != nil {
-		l.in.fault = nil
+		l.in.fault, l.in.retried = nil, true
 		l.wake.Source()
 	}
 	if l.out.phase == halted && !l.out.recount {

@@ -83,7 +83,7 @@ func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l := &Lane{plan: plan, stream: s, wake: wake}
 	l.pos.checkpoint, l.pos.committed = at, at.SourceOffset
 	l.beginLocked()
-	l.in.extent = route.Extent{Start: route.NoOffset, LastStable: route.NoOffset, End: route.NoOffset}
+	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
 	return l
 }

@@ -13,6 +13,13 @@ func (l *Lane) Stale() (recreated, recount bool) {
 	return l.in.fault != nil && l.in.fault.Code == codeOtherTopic, l.out.recount
 }
 
+// Halted says that an event told of a halt, and none yet that it is over.
+func (l *Lane) Halted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pos.halted
+}
+
 // Doubted says, once, that the target or the store may know another owner's epoch: what is stored must be read again. The lane goes on
 // trying meanwhile, because what the target says is a hint. The checkpoint is the one that the lane goes by.
 func (l *Lane) Doubted() (c offsets.Checkpoint, doubted bool) {

@@ -30,7 +30,7 @@ type counts struct {
 	latency                        prometheus.Histogram
 }
 
-func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane) *metrics {
+func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane, waiting func() map[State]int) *metrics {
 	f := promauto.With(reg)
 	labels := prometheus.Labels{"route": route}
 	counter := func(name, help string, names ...string) *prometheus.CounterVec {
@@ -38,6 +38,7 @@ func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane) *
 	}
 	reg.MustRegister(&gauges{
 		lanes:      lanes,
+		waiting:    waiting,
 		lag:        prometheus.NewDesc("causeway_lag_records", "Source records not yet acknowledged by the target.", []string{"topic", "partition"}, labels),
 		lagSeconds: prometheus.NewDesc("causeway_lag_seconds", "How long the partition has been behind its source's end, by own observation.", []string{"topic", "partition"}, labels),
 		partitions: prometheus.NewDesc("causeway_partitions", "Partitions by state.", []string{"state"}, labels),
@@ -116,6 +117,7 @@ func (c *counts) stored(records int64) {
 // gauges are computed when they are scraped, so that a partition that has left leaves no series behind.
 type gauges struct {
 	lanes                                  func() []*Lane
+	waiting                                func() map[State]int // partitions without a lane; may be nil
 	lag, lagSeconds, partitions, commitAge *prometheus.Desc
 }
 
@@ -138,8 +140,13 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		labels := []string{s.Source.Topic, itoa(s.Source.Partition)}
 		if s.LagRecords >= 0 {
 			ch <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, float64(s.LagRecords), labels...)
+			ch <- prometheus.MustNewConstMetric(g.lagSeconds, prometheus.GaugeValue, s.LagSeconds, labels...)
 		}
-		ch <- prometheus.MustNewConstMetric(g.lagSeconds, prometheus.GaugeValue, s.LagSeconds, labels...)
+	}
+	if g.waiting != nil {
+		for state, n := range g.waiting() {
+			states[state] += n
+		}
 	}
 	for state, n := range states {
 		ch <- prometheus.MustNewConstMetric(g.partitions, prometheus.GaugeValue, float64(n), string(state))

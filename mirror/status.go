@@ -24,6 +24,7 @@ const (
 // Status is a partition as it is now. Offsets are NoOffset when they are not known.
 type Status struct {
 	Source, Target route.Partition
+	SourceTopicID  route.TopicID // that the offsets are of; zero when unknown
 	State          State
 	Reason         string
 	Extent         route.Extent // of the source's log
@@ -47,7 +48,7 @@ func (l *Lane) Status() Status {
 	defer l.mu.Unlock()
 	c := &l.pos.checkpoint
 	s := Status{
-		Source: l.plan.Source, Target: l.plan.Target, Extent: l.in.extent, Position: l.in.position, Acked: c.SourceOffset,
+		Source: l.plan.Source, Target: l.plan.Target, SourceTopicID: c.SourceTopicID, Extent: l.in.extent, Position: l.in.position, Acked: c.SourceOffset,
 		Committed: l.pos.committed, TargetEnd: c.TargetOffset, LagRecords: -1, LastError: l.pos.lastError,
 		Records: l.meter.records, Bytes: l.meter.bytes, Raw: l.meter.lastRaw || l.meter.bytes == 0,
 	}
@@ -96,6 +97,8 @@ func (l *Lane) stateLocked() (State, string) {
 		return Paused, ""
 	case l.in.fault != nil:
 		return Halted, l.in.fault.Error()
+	case l.in.retried: // until the source answers
+		return Halted, l.pos.lastError
 	}
 	why := l.pos.lastError
 	switch o.phase {

@@ -33,9 +33,11 @@ type Deps struct {
 	Log        hclog.Logger
 	Registerer prometheus.Registerer
 	Route      string // label of all metrics
-	Worker     string // written into checkpoints
-	Now        func() time.Time
-	Jitter     func(most time.Duration) time.Duration // a random time below most; nil: math/rand
+	// Waiting counts the partitions that have no lane yet by state, for the metrics; nil: there are none.
+	Waiting func() map[State]int
+	Worker  string // written into checkpoints
+	Now     func() time.Time
+	Jitter  func(most time.Duration) time.Duration // a random time below most; nil: math/rand
 }
 
 // Mirror is all streams of one route on one worker.
@@ -54,7 +56,7 @@ func New(cfg Config, deps Deps) *Mirror {
 	}
 	m := &Mirror{}
 	backlogs, limits := &atomic.Int32{}, &paces{}
-	m.metrics = newMetrics(deps.Registerer, deps.Route, m.Lanes)
+	m.metrics = newMetrics(deps.Registerer, deps.Route, m.Lanes, deps.Waiting)
 	for range cfg.Streams {
 		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, paces: limits, lanes: map[route.Partition]*Lane{}}
 		s.hand.budget = deps.Pool.Budget()
