@@ -75,7 +75,7 @@ func TestDemoSaysWhatRealBrokersLack(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, `KAFKA_HOME "`+empty+`"`)
 	require.Contains(t, stderr, "kafka-clients-VERSION.jar")
-	require.NoError(t, os.WriteFile(filepath.Join(empty, "java"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(filepath.Join(empty, "java"), []byte("#!/bin/sh\n"), 0o700))
 	t.Setenv("JAVA_HOME", "/nope")
 	code, _, stderr = command(t.Context(), "demo", "--kafka")
 	require.Equal(t, 1, code)

@@ -65,9 +65,9 @@ type discovery struct {
 	known    map[string]int32 // partitions by topic
 	excluded []api.Excluded
 	refused  []api.Partition // halted: partitions of topics that match and cannot have a place on the target
-	trouble  string        // why the last round failed; "" when it did not
-	rounds   int           // that succeeded
-	first    chan struct{} // closed by the first round that succeeds; made by firstLocked
+	trouble  string          // why the last round failed; "" when it did not
+	rounds   int             // that succeeded
+	first    chan struct{}   // closed by the first round that succeeds; made by firstLocked
 }
 
 // run discovers at once and then every interval until ctx ends.

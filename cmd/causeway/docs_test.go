@@ -1,15 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/causeway-mirror/causeway/events"
 )
@@ -102,21 +106,93 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	walk(newRoot(io.Discard, io.Discard))
 }
 
-// TestDocumentedKeysExist holds the README's configuration table against the settings.
-func TestDocumentedKeysExist(t *testing.T) {
-	t.Parallel()
-	_, shown, _ := command(t.Context(), "config", "show", "--source", "a:1", "--target", "b:1", "--topics", "t", "-o", "yaml")
-	for _, row := range regexp.MustCompile("(?m)^\\| `(?:route|worker|offsets|server|log)\\.[^|]*\\|").FindAllString(document(t, "README.md"), -1) {
-		for _, key := range regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(row, -1) {
-			last := key[1][strings.LastIndex(key[1], ".")+1:]
-			require.Contains(t, shown, last+":", key[1])
+// shownKeys are the keys of `config show`, with those of empty maps.
+func shownKeys(t *testing.T, args ...string) []string {
+	t.Helper()
+	code, shown, stderr := command(t.Context(), append([]string{"config", "show", "-o", "json"}, args...)...)
+	require.Equal(t, 0, code, stderr)
+	var doc any
+	require.NoError(t, json.Unmarshal([]byte(shown), &doc))
+	var keys []string
+	var walk func(key string, v any)
+	walk = func(key string, v any) {
+		m, ok := v.(map[string]any)
+		if !ok || len(m) == 0 {
+			keys = append(keys, strings.TrimPrefix(key, "."))
+			return
 		}
+		for _, name := range sortedKeys(m) {
+			walk(key+"."+name, m[name])
+		}
+	}
+	walk("", doc)
+	return keys
+}
+
+// tableKeys are the keys in the first column of the README's configuration table, in full: a name without a section is beside the one before.
+func tableKeys(t *testing.T) []string {
+	t.Helper()
+	var keys []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`(?:route|worker|offsets|server|log|coordination)\\b[^|]*)\\|").FindAllStringSubmatch(document(t, "README.md"), -1) {
+		parent := ""
+		for _, name := range regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(row[1], -1) {
+			key := name[1]
+			if !strings.Contains(key, ".") && parent != "" {
+				key = parent + key
+			}
+			parent = key[:strings.LastIndex(key, ".")+1]
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// TestReadmeListsEveryKey holds the README's configuration table against `config show`, both ways.
+func TestReadmeListsEveryKey(t *testing.T) {
+	t.Parallel()
+	shown, listed := shownKeys(t, "--source", "a:1", "--target", "b:1", "--topics", "t"), tableKeys(t)
+	under := func(key, part string) bool { return key == part || strings.HasPrefix(key, part+".") }
+	for _, key := range shown {
+		require.True(t, slices.ContainsFunc(listed, func(part string) bool { return under(key, part) }), "README.md lacks %s", key)
+	}
+	for _, part := range listed {
+		require.True(t, slices.ContainsFunc(shown, func(key string) bool { return under(key, part) }), "there is no %s", part)
 	}
 	help, err := os.ReadFile(filepath.Join("testdata", "help", "causeway-standalone.txt"))
 	require.NoError(t, err)
-	for _, flag := range regexp.MustCompile("`(--[a-z-]+)`").FindAllStringSubmatch(document(t, "README.md"), -1) {
+	readme := document(t, "README.md")
+	for _, flag := range regexp.MustCompile("`(--[a-z-]+)`").FindAllStringSubmatch(readme, -1) {
 		require.Contains(t, string(help), flag[1])
 	}
+	for _, flag := range regexp.MustCompile(`(?m)^ {6}(--[a-z-]+)`).FindAllStringSubmatch(string(help), -1) {
+		if flag[1] != "--config" {
+			require.Contains(t, readme, "`"+flag[1]+"`")
+		}
+	}
+}
+
+// TestCompleteFileIsComplete parses the file in docs/cli.md, which sets whatever can be set.
+func TestCompleteFileIsComplete(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?s)```yaml complete.yaml\n(.*?)```").FindStringSubmatch(document(t, "docs/cli.md"))
+	require.Len(t, block, 2)
+	file := writeFile(t, block[1])
+	code, _, stderr := command(t.Context(), "config", "validate", "--config", file)
+	require.Equal(t, 0, code, stderr)
+	var written, shown map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(block[1]), &written))
+	_, text, _ := command(t.Context(), "config", "show", "--config", file)
+	require.NoError(t, yaml.Unmarshal([]byte(text), &shown))
+	var compare func(place string, want, got map[string]any)
+	compare = func(place string, want, got map[string]any) {
+		require.Equal(t, sortedKeys(want), sortedKeys(got), place)
+		for name := range want {
+			if inner, ok := want[name].(map[string]any); ok {
+				compare(place+"."+name, inner, got[name].(map[string]any))
+			}
+		}
+	}
+	compare("", shown, written)
 }
 
 // TestEveryEventIsDocumented reads the types from their source, so that a new one cannot be forgotten.
@@ -139,13 +215,62 @@ func TestReadmeIsShort(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(document(t, "README.md"), "\n"), 150)
 }
 
-// TestLinksLeadSomewhere follows the relative links of the documents.
+// TestLinksLeadSomewhere follows the relative links of all documents, to files and to headings.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	for _, name := range documents {
-		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(document(t, name), -1) {
-			_, err := os.Stat(filepath.Join("..", "..", filepath.Dir(name), link[1]))
-			require.NoError(t, err, "%s links to %s", name, link[1])
+	root := filepath.Join("..", "..")
+	followed := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
+		if entry.IsDir() {
+			if name := entry.Name(); path != root && (strings.HasPrefix(name, ".") || name == "bin" || name == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			followed++
+			file, heading, _ := strings.Cut(link[1], "#")
+			to := path
+			if file != "" {
+				to = filepath.Join(filepath.Dir(path), filepath.FromSlash(file))
+			}
+			require.FileExists(t, existing(to), "%s links to %s", path, link[1])
+			if heading != "" {
+				require.Contains(t, headings(t, to), heading, "%s links to %s", path, link[1])
+			}
+		}
+		return nil
+	}))
+	require.Greater(t, followed, 20)
+}
+
+// existing stands in for a folder, to which a link may lead too.
+func existing(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "main.go"
 	}
+	return path
+}
+
+// headings are those of a document as links name them.
+func headings(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		kept := regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return all
 }

@@ -22,11 +22,12 @@ type checker struct {
 	faults   []*FaultError
 }
 
-func (c *checker) fault(n *yaml.Node, key, format string, args ...any) *FaultError {
-	f := &FaultError{Line: n.Line, Key: key, Reason: fmt.Sprintf(format, args...)}
-	c.faults = append(c.faults, f)
-	return f
+func (c *checker) fault(n *yaml.Node, key, format string, args ...any) {
+	c.faults = append(c.faults, &FaultError{Line: n.Line, Key: key, Reason: fmt.Sprintf(format, args...)})
 }
+
+// told is the newest fault.
+func (c *checker) told() *FaultError { return c.faults[len(c.faults)-1] }
 
 // check compares a node with a type. The answer is whether the node can be read as it is now: without what was taken out of it.
 func (c *checker) check(n *yaml.Node, t reflect.Type, key string) bool {
@@ -34,8 +35,8 @@ func (c *checker) check(n *yaml.Node, t reflect.Type, key string) bool {
 	case n.Kind == yaml.AliasNode:
 		return c.follow(n, t, key)
 	case c.unset[n] != nil:
-		for _, told := range c.unset[n] {
-			told.Key = key // now it is known
+		for _, fault := range c.unset[n] {
+			fault.Key = key // now it is known
 		}
 		return false
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && c.expanded[n] == "":
@@ -115,7 +116,8 @@ func (c *checker) fields(n *yaml.Node, t reflect.Type, key string) bool {
 		}
 		f, ok := known[name.Value]
 		if !ok {
-			c.fault(name, join(key, name.Value), "unknown key%s", hint(name.Value, known)).Unknown = true
+			c.fault(name, join(key, name.Value), "unknown key%s", hint(name.Value, known))
+			c.told().Unknown = true
 			return false
 		}
 		return c.check(value, f, join(key, name.Value))

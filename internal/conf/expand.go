@@ -44,7 +44,8 @@ func (c *checker) expandScalar(n *yaml.Node) {
 			if !closed || name == "" {
 				reason = "${ without name and }; write $${ for the characters themselves"
 			}
-			c.unset[n] = append(c.unset[n], c.fault(n, "", "%s", reason))
+			c.fault(n, "", "%s", reason)
+			c.unset[n] = append(c.unset[n], c.told())
 		}
 		return value
 	})
