@@ -102,6 +102,29 @@ func TestStandaloneMirrorsStopsAndResumes(t *testing.T) {
 	}
 }
 
+// TestStandaloneTellsOfTopicsWithoutAName: others are mirrored, and nothing says that all is well.
+func TestStandaloneTellsOfTopicsWithoutAName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("l", 245)
+	source, target := embedded(t, "orders", long), embedded(t)
+	fill(t, source, "orders", sampleRecords()...)
+	p := start(t, "standalone", "--listen", "127.0.0.1:0", "--state", filepath.Join(t.TempDir(), "state"), "--topics", ".*", "--rename", "{source}.{topic}",
+		"--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0])
+	api := p.api(t)
+	code, stdout, stderr := command(t.Context(), "wait", "--topic", "orders", "--timeout", "30s", "--api", api)
+	require.Equal(t, 0, code, stdout+stderr+p.errs.String())
+	code, _, stderr = command(t.Context(), "wait", "--timeout", "100ms", "--api", api)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "topic "+long+" cannot be mirrored: rename: ")
+	status, body := get(t, api+"/readyz")
+	require.Equal(t, http.StatusOK, status, "single halted partitions are listed only")
+	require.Contains(t, body, `"halted":["`+long+`-0","`+long+`-1"]`)
+	_, stdout, _ = command(t.Context(), "status", "--api", api)
+	require.Contains(t, stdout, "2 halted, 2 mirroring")
+	require.Contains(t, stdout, "warning partition_halted "+long+" topic cannot be mirrored: rename: ")
+	require.Equal(t, 0, p.end(t), p.errs.String())
+}
+
 func TestStartLatestAppliesToFirstTopicsOnly(t *testing.T) {
 	t.Parallel()
 	source, target := embedded(t, "orders"), embedded(t)
