@@ -224,7 +224,8 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 	if at.Foreign {
 		return c.overridden(ctx, t, at)
 	}
-	next, tell := at, func() {}
+	next := at
+	var tell func()
 	switch {
 	case differ(at.TargetTopicID, t.target.ID):
 		return at, &haltError{fmt.Errorf("target topic %s has the id %s, the positions are of one with the id %s: it was recreated, or the mapping was changed and %s went to another topic before",

@@ -43,7 +43,7 @@ type routing struct {
 	due          time.Time
 	goneSince    time.Time // since when metadata says that it is not there, or another
 	goneTimes    int
-	other        bool // another, so far
+	other        bool  // another, so far
 	replica      int32 // preferred by the leader until replicaUntil
 	replicaUntil time.Time
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/causeway-mirror/causeway/batch"
@@ -222,7 +223,7 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	switch {
 	case o.phase == failing: // what came after the first failure is found out by the take-over
 	case f != nil:
-		l.failedLocked(f)
+		l.failedLocked(l.sizedLocked(i, f))
 	case all && l.elsewhereLocked(i, base):
 		l.failedLocked(l.targetChangedLocked(base))
 	case all:
@@ -240,6 +241,26 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	if o.phase == certifying || o.window > 0 && o.flying.len() == 0 {
 		l.wake.Sink()
 	}
+}
+
+// codeTooLarge is the protocol's name for a batch beyond the topic's max.message.bytes.
+const codeTooLarge = "MESSAGE_TOO_LARGE"
+
+// sizedLocked adds to the refusal of entry i for its size what must be compared to mend it.
+func (l *Lane) sizedLocked(i uint64, f *route.Fault) *route.Fault {
+	q := &l.out.queue
+	if f.Code != codeTooLarge || i < q.head || i >= q.tail {
+		return f
+	}
+	limit := "of the topic is not known"
+	if l.plan.MaxBatchBytes > 0 {
+		limit = "of the topic was " + strconv.Itoa(l.plan.MaxBatchBytes) + " when the partition began"
+	}
+	e := q.at(i)
+	sized := *f
+	sized.Err = fmt.Errorf("the batch of %d records at source offset %d has %d bytes for the target; max.message.bytes %s", //nolint:err113 // only ever shown
+		e.records, e.first, len(e.batch), limit)
+	return &sized
 }
 
 // elsewhereLocked says that entry i was stored before what was acknowledged earlier: the topic was made anew between two batches. No error told

@@ -1,5 +1,7 @@
 package route
 
+import "strings"
+
 // FaultClass says what a failure means for a partition: who waits, who retries, who is told.
 type FaultClass int8
 
@@ -32,12 +34,16 @@ type Fault struct { //nolint:errname // a fault is what all rooms call it, and F
 	Extent Extent
 }
 
-// Error gives code and cause.
+// Error gives code and cause. A cause that names the code itself is enough.
 func (f *Fault) Error() string {
 	if f.Err == nil {
 		return f.Code
 	}
-	return f.Code + ": " + f.Err.Error()
+	cause := f.Err.Error()
+	if cause == f.Code || strings.HasPrefix(cause, f.Code+":") {
+		return cause
+	}
+	return f.Code + ": " + cause
 }
 
 // Unwrap gives the cause.
