@@ -251,13 +251,14 @@ func (r *javaReader) finish() {
 	if mechanism == "" {
 		r.fault("sasl.mechanism", "", "is missing, and Java's default GSSAPI (Kerberos) is not supported", "set PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER")
 	}
-	if !unknown && mechanism != "" {
+	usable := mechanism != "" && !unknown
+	if usable {
 		r.loginHandler()
 	}
-	if r.login != nil || (!unknown && mechanism != "") {
+	if usable || r.login != nil { // a login module is judged beside a wrong mechanism too
 		r.applyLogin()
 	}
-	if unknown || mechanism == "" {
+	if !usable {
 		r.cfg.SASL = SASL{} // said once is enough
 	}
 }
