@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
 )
 
 // received is one batch that a broker got.
@@ -38,7 +39,11 @@ type target struct {
 	accepted int32
 	requests int
 	got      []received
-	asked    int // DescribeProducers requests
+	asked    int                          // DescribeProducers requests
+	logs     map[route.Partition][][]byte // one batch of one record each
+	reads    map[route.Partition][]int64  // positions that were fetched from
+	// hold is called, without the lock, before a Fetch request is answered; it may block.
+	hold func(route.Partition)
 	// before is called, without the lock, before a Produce request is answered; it may block. It gives the error of each partition.
 	before func(broker int32, req *kmsg.ProduceRequest) func(route.Partition) error
 	cut    func(broker int32) bool // says that a connection is to be cut instead of answering
@@ -46,7 +51,7 @@ type target struct {
 
 func newTarget(t testing.TB, brokers int) *target {
 	t.Helper()
-	k := &target{t: t, done: make(chan struct{}), leaders: map[route.Partition]int32{}, conns: map[int32][]net.Conn{}}
+	k := &target{t: t, done: make(chan struct{}), leaders: map[route.Partition]int32{}, conns: map[int32][]net.Conn{}, logs: map[route.Partition][][]byte{}, reads: map[route.Partition][]int64{}}
 	for id := range int32(brokers) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -161,10 +166,16 @@ func (k *target) answer(id, conn int32, req kmsg.Request) kmsg.Response {
 		for _, t := range q.Topics {
 			a := kmsg.ListOffsetsResponseTopic{Topic: t.Topic}
 			for _, p := range t.Partitions {
-				a.Partitions = append(a.Partitions, kmsg.ListOffsetsResponseTopicPartition{Partition: p.Partition})
+				end := 0
+				if p.Timestamp == wire.AtEnd {
+					k.with(func() { end = len(k.logs[route.Partition{Topic: t.Topic, Partition: p.Partition}]) })
+				}
+				a.Partitions = append(a.Partitions, kmsg.ListOffsetsResponseTopicPartition{Partition: p.Partition, Offset: int64(end)})
 			}
 			resp.(*kmsg.ListOffsetsResponse).Topics = append(resp.(*kmsg.ListOffsetsResponse).Topics, a)
 		}
+	case *kmsg.FetchRequest:
+		k.fetch(q, resp.(*kmsg.FetchResponse))
 	case *kmsg.ProduceRequest:
 		if !k.produce(id, conn, q, resp.(*kmsg.ProduceResponse)) {
 			return nil
@@ -225,6 +236,25 @@ func (k *target) produce(id, conn int32, q *kmsg.ProduceRequest, resp *kmsg.Prod
 		}
 	}
 	return true
+}
+
+// fetch gives one batch at a time.
+func (k *target) fetch(q *kmsg.FetchRequest, resp *kmsg.FetchResponse) {
+	at := &q.Topics[0].Partitions[0]
+	part := route.Partition{Topic: q.Topics[0].Topic, Partition: at.Partition}
+	p := kmsg.NewFetchResponseTopicPartition()
+	p.Partition = at.Partition
+	k.mu.Lock()
+	hold, log := k.hold, k.logs[part]
+	k.reads[part] = append(k.reads[part], at.FetchOffset)
+	k.mu.Unlock()
+	if hold != nil {
+		hold(part)
+	}
+	if int(at.FetchOffset) < len(log) {
+		p.RecordBatches = log[at.FetchOffset]
+	}
+	resp.Topics = []kmsg.FetchResponseTopic{{Topic: part.Topic, Partitions: []kmsg.FetchResponseTopicPartition{p}}}
 }
 
 func (k *target) received() []received {

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -16,13 +17,13 @@ import (
 type inquiry struct {
 	slot *Slot
 	offsets.Inquiry
-	topic route.TopicID // as metadata has it
+	topic         route.TopicID // as metadata has it
+	leader, epoch int32         // who leads, and its leader epoch, -1 where metadata gives none
 }
 
-// round answers inquiries: who leads, and what the leaders have. Each inquiry gets exactly one hint.
+// round answers inquiries: who leads, and what the leaders have. Each inquiry gets exactly one hint, and none waits for one that takes longer
+// to be answered.
 func (p *Producer) round(ctx context.Context, asked []inquiry) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
-	defer cancel()
 	topics := map[string]bool{}
 	for _, q := range asked {
 		topics[q.slot.target.Topic] = true
@@ -31,7 +32,9 @@ func (p *Producer) round(ctx context.Context, asked []inquiry) {
 	for t := range topics {
 		names = append(names, t)
 	}
-	m, err := p.client.Metadata(ctx, names...)
+	asking, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
+	m, err := p.client.Metadata(asking, names...)
+	cancel()
 	p.reached(err)
 	if err != nil {
 		f := classify(err)
@@ -43,13 +46,14 @@ func (p *Producer) round(ctx context.Context, asked []inquiry) {
 	}
 	byLeader := map[int32][]inquiry{}
 	for _, q := range asked {
-		leader, err := leaderOf(m, q.slot.target)
+		at, err := leaderOf(m, q.slot.target)
 		if err != nil {
 			q.answer(offsets.Hint{}, classify(err))
 			continue
 		}
 		q.topic = m.Topics[q.slot.target.Topic].ID
-		byLeader[leader] = append(byLeader[leader], q)
+		q.leader, q.epoch = at.Leader, at.LeaderEpoch
+		byLeader[q.leader] = append(byLeader[q.leader], q)
 	}
 	var wg sync.WaitGroup
 	for leader, qs := range byLeader {
@@ -58,23 +62,23 @@ func (p *Producer) round(ctx context.Context, asked []inquiry) {
 	wg.Wait()
 }
 
-func leaderOf(m *wire.Metadata, target route.Partition) (int32, error) {
+func leaderOf(m *wire.Metadata, target route.Partition) (at wire.PartitionMetadata, err error) {
 	t, ok := m.Topics[target.Topic]
 	if !ok {
-		return 0, kerr.UnknownTopicOrPartition
+		return at, kerr.UnknownTopicOrPartition
 	}
 	if t.Err != nil {
-		return 0, t.Err
+		return at, t.Err
 	}
 	for i := range t.Partitions {
 		if q := &t.Partitions[i]; q.Partition == target.Partition {
 			if q.Leader < 0 {
-				return 0, kerr.LeaderNotAvailable
+				return at, kerr.LeaderNotAvailable
 			}
-			return q.Leader, nil
+			return *q, nil
 		}
 	}
-	return 0, kerr.UnknownTopicOrPartition
+	return at, kerr.UnknownTopicOrPartition
 }
 
 // answer hands the hint to the lane, which then wakes its link.
@@ -95,7 +99,9 @@ func (p *Producer) askLeader(ctx context.Context, leader int32, qs []inquiry) {
 		leaders[q.slot.target] = leader
 		p.bind(q.slot, common)
 	}
-	known, err := p.client.DescribeProducers(ctx, leader, parts)
+	asking, cancel := context.WithTimeout(ctx, p.cfg.RequestTimeout)
+	defer cancel()
+	known, err := p.client.DescribeProducers(asking, leader, parts)
 	unsupported := errors.Is(err, wire.ErrUnsupported)
 	if err != nil && !unsupported {
 		f := classify(err)
@@ -104,13 +110,21 @@ func (p *Producer) askLeader(ctx context.Context, leader int32, qs []inquiry) {
 		}
 		return
 	}
-	ends, endsErr := p.client.ListOffsets(ctx, leaders, wire.AtEnd, false)
+	ends, endsErr := p.client.ListOffsets(asking, leaders, wire.AtEnd, false)
+	var logs []reading
 	for _, q := range qs {
 		h, f := hint(q, known[q.slot.target], ends[q.slot.target], endsErr)
 		if f == nil && (q.Question == offsets.AskLog || unsupported) {
-			h, f = p.readLog(ctx, leader, q, h)
+			logs = append(logs, reading{q, h})
+			continue
 		}
 		q.answer(h, f)
+	}
+	if len(logs) > 0 {
+		starts, err := p.client.ListOffsets(asking, leaders, wire.AtStart, false)
+		p.readLogs(ctx, common, logs, func(target route.Partition) (route.Offset, error) {
+			return starts[target].Offset, cmp.Or(err, starts[target].Err)
+		})
 	}
 }
 

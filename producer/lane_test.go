@@ -37,6 +37,10 @@ type fakeLane struct {
 	sentAll int
 	some    bool // wants acks=1
 	wrong   string
+
+	question offsets.Question // 0 = AskProducer
+	hint     offsets.Hint     // the last
+	unread   []*route.Fault   // answers to inquiries
 }
 
 func (l *fakeLane) Next() int {
@@ -107,15 +111,18 @@ func (l *fakeLane) Inquiry() (q offsets.Inquiry, due time.Time) {
 		return q, due
 	}
 	l.asks = true
-	return offsets.Inquiry{Question: offsets.AskProducer, ProducerID: 1}, due
+	return offsets.Inquiry{Question: max(l.question, offsets.AskProducer), ProducerID: 7}, due
 }
 
-func (l *fakeLane) Hint(_ offsets.Hint, f *route.Fault) {
+func (l *fakeLane) Hint(h offsets.Hint, f *route.Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asks = false
 	l.hints++
-	l.asking = f != nil
+	l.asking, l.hint = f != nil, h
+	if f != nil {
+		l.unread = append(l.unread, f)
+	}
 	l.slot.Wake()
 }
 

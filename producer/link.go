@@ -17,6 +17,7 @@ type link struct {
 	p      *Producer
 	broker int32
 	kick   chan struct{} // there is news for the sender
+	reads  chan struct{} // a place for each log that may be read at the same time
 	later  []*Slot       // scratch of the sender: queued slots that are in the request already
 
 	mu       sync.Mutex // guards what follows; a leaf: nothing is called while it is held
@@ -29,7 +30,7 @@ type link struct {
 }
 
 func newLink(p *Producer, broker int32) *link {
-	return &link{p: p, broker: broker, kick: make(chan struct{}, 1)}
+	return &link{p: p, broker: broker, kick: make(chan struct{}, 1), reads: make(chan struct{}, maxReads)}
 }
 
 // push puts a slot, whose queued flag is set, at the end of the queue.

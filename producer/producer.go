@@ -34,6 +34,7 @@ type Producer struct {
 	metrics *metrics
 	kick    chan struct{}
 	links   sync.WaitGroup // senders and rounds of inquiries
+	turn    time.Duration  // how long one log is read before others have their turn
 	builds  atomic.Uint64  // requests built, so that each has a number
 
 	mu       sync.Mutex // guards what follows; a leaf but for link.mu
@@ -55,6 +56,7 @@ const maxPrivate = 16
 func New(cfg Config, deps Deps) *Producer {
 	return &Producer{
 		cfg: cfg, client: deps.Client, log: deps.Log, metrics: newMetrics(deps.Registerer, deps.Route), kick: make(chan struct{}, 1),
+		turn:     readTurn,
 		byBroker: map[int32]*link{}, private: map[int32][]*link{},
 	}
 }

@@ -3,7 +3,11 @@ package producer
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"runtime"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -56,13 +60,130 @@ func TestLogShowsTheLastRecordOfOurs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := row.hint
-			r := &logReader{hint: &h, q: inquiry{Inquiry: offsets.Inquiry{ProducerID: 7}}}
+			r := &logReader{found: &found{of: subject{Inquiry: offsets.Inquiry{ProducerID: 7}}}}
 			for _, b := range row.reads {
 				_, err := r.scan(b, 0)
 				require.NoError(t, err)
 			}
+			r.found.fill(&h)
 			require.Equal(t, row.first, h.First)
 			require.Equal(t, row.want, h.LastRecord)
 		})
 	}
+}
+
+// asks makes lanes whose inquiries are due, each with a log of so many batches, and what they ask.
+func (r *rig) asks(question offsets.Question, parts []int32, batches int) (lanes []*fakeLane, asked []inquiry) {
+	for _, n := range parts {
+		part := route.Partition{Topic: "t", Partition: n}
+		r.k.with(func() {
+			r.k.leaders[part] = 0
+			for i := range int32(batches) {
+				r.k.logs[part] = append(r.k.logs[part], logged(route.Offset(i), i, 0, []int32{0}, "v"))
+			}
+		})
+		l := &fakeLane{slot: r.p.Slot(part, false), question: question, asking: true}
+		l.slot.lane = l
+		l.slot.queued.Store(true)
+		q, _ := l.Inquiry()
+		lanes, asked = append(lanes, l), append(asked, inquiry{slot: l.slot, Inquiry: q})
+	}
+	return lanes, asked
+}
+
+func (l *fakeLane) hinted() (n int) {
+	l.look(func() { n = l.hints })
+	return n
+}
+
+// readsOf gives the positions that a lane's log was fetched from.
+func (k *target) readsOf(l *fakeLane) (at []int64) {
+	k.with(func() { at = slices.Clone(k.reads[l.slot.target]) })
+	return at
+}
+
+func TestLogThatTakesLongHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, nil)
+	free := make(chan struct{})
+	r.k.with(func() {
+		r.k.hold = func(p route.Partition) {
+			if p.Partition == 0 {
+				<-free
+			}
+		}
+	})
+	long, asked := r.asks(offsets.AskLog, []int32{0}, 3)
+	logs, also := r.asks(offsets.AskLog, []int32{1, 2}, 3)
+	others, more := r.asks(offsets.AskProducer, []int32{3, 4}, 0)
+	done := make(chan struct{})
+	go func() { // owned by the test, which waits for it
+		defer close(done)
+		r.p.round(t.Context(), append(append(asked, also...), more...))
+	}()
+	for _, l := range append(others, logs...) {
+		eventually(t, func() bool { return l.hinted() == 1 }, "it waits for another partition's log")
+	}
+	require.Zero(t, long[0].hinted())
+	close(free)
+	<-done
+	for _, l := range append(long, logs...) {
+		require.Empty(t, l.unread)
+		require.True(t, l.hint.Read)
+		require.Equal(t, int32(2), l.hint.Last)
+	}
+}
+
+func TestLongLogIsReadInSeveralRounds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, nil)
+	r.p.turn = 0 // one fetch a turn
+	lanes, asked := r.asks(offsets.AskLog, []int32{0, 1}, 5)
+	for _, l := range lanes {
+		l.look(func() { l.asks = false })
+		l.slot.queued.Store(false)
+		l.slot.Wake() // the lane asks again by itself
+	}
+	for _, l := range lanes {
+		eventually(t, func() bool { return l.hinted() == 5 }, "the log is not read to its end")
+		for _, f := range l.unread {
+			require.Equal(t, "LOG_LONG", f.Code)
+		}
+		require.Len(t, l.unread, 4)
+	}
+	for _, l := range lanes {
+		require.True(t, l.hint.Read)
+		require.True(t, l.hint.Forgotten)
+		require.Equal(t, []int32{4, 4}, []int32{l.hint.First, l.hint.Last})
+		require.Equal(t, []int64{0, 1, 2, 3, 4}, r.k.readsOf(l), "nothing is read twice")
+	}
+
+	// What was found is of this log and for this question alone.
+	r.p.turn = time.Minute
+	asked[0].From, asked[1].ProducerID = 2, 8
+	r.p.round(t.Context(), asked)
+	require.Equal(t, []int64{2, 3, 4}, r.k.readsOf(lanes[0])[5:])
+	require.Equal(t, []int64{0, 1, 2, 3, 4}, r.k.readsOf(lanes[1])[5:])
+	require.False(t, lanes[1].hint.Known)
+}
+
+func TestFewLogsOfABrokerAreReadAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, nil)
+	var now, most atomic.Int32
+	r.k.with(func() {
+		r.k.hold = func(route.Partition) {
+			n := now.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			runtime.Gosched()
+			now.Add(-1)
+		}
+	})
+	lanes, asked := r.asks(offsets.AskLog, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 20)
+	r.p.round(t.Context(), asked)
+	for _, l := range lanes {
+		require.True(t, l.hint.Read)
+	}
+	require.LessOrEqual(t, most.Load(), int32(maxReads))
 }

@@ -40,6 +40,7 @@ type Slot struct {
 	prompt  atomic.Bool // the last answer came in time
 
 	flying int    // unanswered batches; belongs to the link and is guarded by its mutex
+	read   found  // of the target's log; belongs to the inquiry under way
 	build  uint64 // the request that a batch was last taken for; belongs to the sender that took the slot from its queue
 }
 
