@@ -22,6 +22,9 @@ import (
 // codeOtherEpoch is the protocol's name for an epoch that is not the newest of its producer id.
 const codeOtherEpoch = "INVALID_PRODUCER_EPOCH"
 
+// codeLogLong is the producer's name for a log of which more is left to read than one turn allows.
+const codeLogLong = "LOG_LONG"
+
 // doubtFor is how long the target must seem to have less than it acknowledged before that is believed: followers that lag, and deposed
 // leaders that don't know it yet, say so too.
 const doubtFor = time.Minute
@@ -71,7 +74,11 @@ func (l *Lane) Hint(h offsets.Hint, f *route.Fault) {
 func (l *Lane) unansweredLocked(f *route.Fault) {
 	o := &l.out
 	o.fault, o.doubt = f, time.Time{}
-	o.failures++
+	if f.Code == codeLogLong {
+		o.failures = max(o.failures, 1) // however often: how many tries are left to see more in the log is counted by them
+	} else {
+		o.failures++
+	}
 	l.pos.lastError = f.Error()
 	if f.Class == route.Refused && o.askLog && !o.noLog {
 		o.askLog, o.noLog = false, true // what the broker remembers may do
