@@ -62,7 +62,11 @@ func (c *Connector) Status() Status {
 	c.mu.Unlock()
 	for i := range s.Partitions {
 		if p := &s.Partitions[i]; p.State == string(mirror.Mirroring) {
-			if t := c.fetchers.Trouble(p.Source); t != nil && time.Since(t.Since) > troubleAfter {
+			t := c.fetchers.Trouble(p.Source)
+			if t != nil && slices.Contains([]string{"INCONSISTENT_TOPIC_ID", "UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_OR_PARTITION"}, t.Code) {
+				p.LagRecords = -1 // the ends that are known may be of a topic that is no more
+			}
+			if t != nil && time.Since(t.Since) > troubleAfter {
 				p.State, p.Reason = string(mirror.Degraded), "source: "+t.Code
 			}
 		}
@@ -124,8 +128,12 @@ func running(l mirror.Status) PartitionStatus {
 // troubleAfter is how long a partition may be refused by its source before that is more than a leader on its way.
 const troubleAfter = 5 * time.Second
 
-// degradedAfter is how long a cluster may be out of reach before the route is called degraded.
-const degradedAfter = 10 * time.Second
+const (
+	// degradedAfter is how long a cluster may be out of reach before the route is called degraded: longer than a leader's election takes.
+	degradedAfter = 4 * time.Second
+	// unstartedAfter is how long a partition may take to begin before that counts as the route's trouble.
+	unstartedAfter = 10 * time.Second
+)
 
 // watch looks at the two clusters and tells when the route becomes degraded and when it recovers.
 func (c *Connector) watch() {
@@ -143,7 +151,7 @@ func (c *Connector) watch() {
 	for _, p := range c.parts {
 		if p.lane != nil {
 			records += p.lane.Status().Records
-		} else if reason == "" && now.Sub(p.since) > degradedAfter && !p.halted {
+		} else if reason == "" && now.Sub(p.since) > unstartedAfter && !p.halted {
 			reason = p.reason
 		}
 	}

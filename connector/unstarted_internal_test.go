@@ -1,0 +1,73 @@
+package connector
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// A partition that can't be started was counted nowhere, and its target was shown as "-0".
+func TestPartitionThatHaltsAtItsStartIsCountedAndNamed(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, part := one(t, c, nil)
+	require.Equal(t, map[mirror.State]int{mirror.Starting: 1}, c.waiting())
+	c.aim(pair, func(p route.Partition) int32 { return p.Partition })
+	c.leaveOut(pair, &haltError{errors.New("no such target")}) //nolint:err113 // any reason
+	require.Equal(t, map[mirror.State]int{mirror.Halted: 1}, c.waiting())
+	s := c.Status().Partitions[0]
+	require.Equal(t, "halted", s.State)
+	require.Equal(t, route.Partition{Topic: "t"}, s.Target)
+	require.EqualValues(t, -1, s.LagRecords)
+
+	c.blocked(pair.parts, errors.New("source: out of reach")) //nolint:err113 // any reason
+	c.blocked(pair.parts, &haltError{errors.New("again")})    //nolint:err113 // any reason
+	require.NoError(t, c.startTopic(t.Context(), pair))
+	require.Empty(t, c.waiting())
+	require.NotNil(t, part.lane)
+	told, _ := c.deps.Events.Since(0)
+	require.Len(t, told, 2, "a halt is told once, and its end")
+	require.Equal(t, events.PartitionHalted, told[0].Type)
+	require.Equal(t, events.PartitionRecovered, told[1].Type)
+}
+
+// A changed mapping was told as a recreated target.
+func TestOtherTargetIsNotCalledRecreatedForSure(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, part := one(t, c, nil)
+	pair.target.ID = route.TopicID{2}
+	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
+	require.NoError(t, err)
+	at := known[part.source]
+	at.TargetTopicID = route.TopicID{1}
+	_, err = c.continueFrom(t.Context(), pair, at, false)
+	require.ErrorContains(t, err, "target topic t has the id "+pair.target.ID.String())
+	require.ErrorContains(t, err, "it was recreated, or the mapping was changed")
+}
+
+// What a beginning that failed had to tell was told again by the next one.
+func TestBeginningThatFailsTellsNothing(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, part := one(t, c, nil)
+	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
+	require.NoError(t, err)
+	at := known[part.source]
+	moved := at
+	moved.SourceOffset++
+	_, err = c.continueFrom(t.Context(), pair, moved, true)
+	require.ErrorContains(t, err, "begin a new epoch")
+	told, _ := c.deps.Events.Since(0)
+	require.Empty(t, told)
+	_, err = c.continueFrom(t.Context(), pair, at, true)
+	require.NoError(t, err)
+	told, _ = c.deps.Events.Since(0)
+	require.Len(t, told, 1)
+}
