@@ -33,7 +33,7 @@ func compareEpochs(kc *kfake.Cluster, end int64, reigns ...reign) {
 		last, ends := reigns[len(reigns)-1], end
 		for i := len(reigns) - 1; i >= 0 && reigns[i].epoch > p.LastFetchedEpoch; i-- {
 			ends = reigns[i].start
-			if last = (reign{p.LastFetchedEpoch, 0}); i > 0 {
+			if last = (reign{epoch: p.LastFetchedEpoch}); i > 0 {
 				last = reigns[i-1]
 			}
 		}
