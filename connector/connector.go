@@ -69,6 +69,7 @@ type partition struct {
 	told   bool            // an event told that it is halted, so its end must be told too
 	// recount: what lies beyond the checkpoint can't be counted any more, so the next start begins a new epoch.
 	recount bool
+	begun   bool // it ran before, so there must be a checkpoint
 	since   time.Time
 	lane    *mirror.Lane // nil until it runs
 	slot    *producer.Slot
@@ -295,7 +296,9 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 		delete(c.parts, p.source)
 		close(p.left)
 	} else { // it is to be started anew, or was added again meanwhile
-		c.parts[p.source] = &partition{source: p.source, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, left: p.left}
+		c.parts[p.source] = &partition{
+			source: p.source, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, begun: true, left: p.left,
+		}
 	}
 	c.mu.Unlock()
 	c.signal()

@@ -15,7 +15,8 @@ import (
 const doubtTick = 200 * time.Millisecond
 
 // doubtLoop reads checkpoints again that may not be what their lanes go by any more. Where the store names another epoch, or another program
-// has set the position, the partition is started anew from there; else the lane goes on trying, since what a broker says is a hint.
+// has set the position, the partition is started anew from there, and where the checkpoint is gone it halts with the start; else the lane goes on
+// trying, since what a broker says is a hint.
 func (c *Connector) doubtLoop(ctx context.Context) {
 	tick := time.NewTicker(doubtTick)
 	defer tick.Stop()
@@ -39,7 +40,7 @@ func (c *Connector) doubtLoop(ctx context.Context) {
 			c.deps.Log.Warn("checkpoints can't be read again", "partitions", len(doubted), "err", err)
 		}
 		told = err != nil
-		c.drain(ctx, c.superseded(doubted, known))
+		c.drain(ctx, c.superseded(doubted, known, absent(err)))
 		clear(doubted)
 	}
 }
@@ -58,16 +59,23 @@ func (c *Connector) doubted(to map[route.Partition]offsets.Checkpoint) {
 	}
 }
 
-// superseded lists the partitions that must be started anew from what is stored.
-func (c *Connector) superseded(lanes, stored map[route.Partition]offsets.Checkpoint) (parts []*partition) {
+// absent says that a checkpoint which an answer of the store with this error does not hold is gone or can't be read, and not merely unasked for.
+func absent(err error) bool {
+	var broken *offsets.StorageError
+	return err == nil || errors.Is(err, offsets.ErrCorrupt) && !errors.As(err, &broken)
+}
+
+// superseded lists the partitions that must be started anew from what is stored. With absent, those of which nothing is stored are among them.
+func (c *Connector) superseded(lanes, stored map[route.Partition]offsets.Checkpoint, absent bool) (parts []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, ours := range lanes {
-		p, now := c.parts[key], stored[key]
-		if p == nil || p.lane == nil || p.gone || now.Partition != key {
+		now, there := stored[key]
+		p := c.parts[key]
+		if p == nil || p.lane == nil || p.gone || !there && !absent {
 			continue
 		}
-		if now.Foreign || now.ProducerID != ours.ProducerID || now.ProducerEpoch > ours.ProducerEpoch {
+		if !there || now.Foreign || now.ProducerID != ours.ProducerID || now.ProducerEpoch > ours.ProducerEpoch {
 			p.gone = true
 			parts = append(parts, p)
 		}

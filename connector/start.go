@@ -66,11 +66,13 @@ func (c *Connector) startAll(ctx context.Context, parts []*partition) (all bool,
 			all = false // told already
 			continue
 		}
+		wanted := len(t.parts)
 		if err := c.startTopic(ctx, t); err != nil {
 			c.blocked(t.parts, err)
 			all = false
 			faults = append(faults, err)
 		}
+		all = all && len(t.parts) == wanted // those left out are told already
 	}
 	return all, errors.Join(faults...)
 }

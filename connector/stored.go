@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
@@ -23,6 +24,7 @@ func storeError(what string, err error) error {
 func (c *Connector) load(ctx context.Context, t *pair, keys []route.Partition) (map[route.Partition]offsets.Checkpoint, error) {
 	known, err := c.deps.Store.Load(ctx, keys)
 	if err == nil {
+		c.leaveOutLost(t, known)
 		return known, nil
 	}
 	var broken *offsets.StorageError
@@ -43,5 +45,18 @@ func (c *Connector) load(ctx context.Context, t *pair, keys []route.Partition) (
 		good = append(good, p)
 	}
 	t.parts = good
+	c.leaveOutLost(t, known)
 	return known, nil
+}
+
+// leaveOutLost halts the partitions that ran here and of which the store knows nothing any more: they must not begin as if they were new.
+func (c *Connector) leaveOutLost(t *pair, known map[route.Partition]offsets.Checkpoint) {
+	t.parts = slices.DeleteFunc(t.parts, func(p *partition) bool {
+		_, there := known[p.source]
+		lost := p.begun && !there
+		if lost {
+			c.blocked([]*partition{p}, storeError(fmt.Sprintf("load checkpoint of %s", p.source), offsets.ErrMissing))
+		}
+		return lost
+	})
 }

@@ -81,7 +81,7 @@ type progress struct {
 // that nobody remembers can't be taken over).
 func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l := &Lane{plan: plan, stream: s, wake: wake}
-	l.pos.checkpoint, l.pos.committed = at, at.SourceOffset
+	l.pos.checkpoint, l.pos.committed, l.pos.committedAt = at, at.SourceOffset, s.now()
 	l.beginLocked()
 	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
@@ -201,12 +201,11 @@ func (l *Lane) stored(c offsets.Checkpoint, overtaken bool, err error) {
 		l.pos.dirty = true
 		return
 	}
-	if overtaken { // what is stored is another owner's, perhaps of another epoch: it says nothing of ours
+	if overtaken { // what is stored is another owner's, perhaps of another epoch, or nothing at all: it says nothing of ours
 		l.pos.doubted = true
 	} else {
-		l.pos.committed = max(l.pos.committed, c.SourceOffset)
+		l.pos.committed, l.pos.committedAt = max(l.pos.committed, c.SourceOffset), l.stream.now()
 	}
-	l.pos.committedAt = l.stream.now()
 	if l.in.unstored > 0 && c.SourceOffset >= l.in.unstored {
 		l.in.unstored = 0
 		l.wake.Source()
