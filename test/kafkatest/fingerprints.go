@@ -22,7 +22,7 @@ const stillFor = 3 * time.Second
 // fingerprints reads a topic up to its last stable offsets at the time of the call and returns each partition's records in order, without
 // those that have a header of the key foreign, if that is not empty.
 func fingerprints(ctx context.Context, bootstrap []string, topic, foreign string, timestamps bool) (map[int32][]mark, error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.AlwaysRetryEOF(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(200*time.Millisecond))
 	if err != nil {
 		return nil, fmt.Errorf("create consumer: %w", err)
