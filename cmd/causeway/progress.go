@@ -28,11 +28,14 @@ func (p *progress) line(s api.Snapshot, now time.Time) string {
 	var (
 		lag            int64
 		records, bytes float64
-		halted         int
+		halted, dark   int
 	)
 	for i := range s.Partitions {
 		part := &s.Partitions[i]
 		lag += max(part.LagRecords, 0)
+		if part.LagRecords < 0 {
+			dark++
+		}
 		records += part.RecordsPerSecond
 		bytes += part.BytesPerSecond
 		if part.State == api.StateHalted {
@@ -41,7 +44,11 @@ func (p *progress) line(s api.Snapshot, now time.Time) string {
 	}
 	p.observe(lag, now)
 	text := fmt.Sprintf("%s  %d partitions  lag %s  %s records/s  %s", s.State, len(s.Partitions), count(lag), short(records), megabytes(bytes))
-	if s.State == api.StateMirroring { // else the lag is what was known last
+	switch {
+	case s.State != api.StateMirroring: // the lag is what was known last
+	case dark > 0 && lag == 0:
+		text += fmt.Sprintf("  lag of %d unknown", dark)
+	default:
 		text += "  " + p.catchUp(len(s.Partitions), lag)
 	}
 	if halted > 0 {

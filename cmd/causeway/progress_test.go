@@ -14,10 +14,11 @@ func TestProgressLine(t *testing.T) {
 	t.Parallel()
 	var p progress
 	now := time.Unix(1000, 0)
+	other := int64(-1)
 	at := func(lag int64, state string) string {
 		now = now.Add(time.Second)
 		return p.line(api.Snapshot{State: api.StateMirroring, Partitions: []api.Partition{
-			{State: state, LagRecords: lag, RecordsPerSecond: 20_000, BytesPerSecond: 5.4e6}, {State: api.StateMirroring, LagRecords: -1},
+			{State: state, LagRecords: lag, RecordsPerSecond: 20_000, BytesPerSecond: 5.4e6}, {State: api.StateMirroring, LagRecords: other},
 		}}, now)
 	}
 	require.Equal(t, "mirroring  2 partitions  lag 100,000  20.0k records/s  5.40 MB/s  not gaining", at(100_000, api.StateMirroring))
@@ -25,6 +26,9 @@ func TestProgressLine(t *testing.T) {
 		at(lag, api.StateMirroring)
 	}
 	require.Regexp(t, `caught up in (59|1m)`, at(60_000, api.StateMirroring))
+	require.Contains(t, at(0, api.StateMirroring), "lag of 1 unknown")
+	require.NotContains(t, at(0, api.StateHalted), "caught up")
+	other = 0
 	require.Contains(t, at(0, api.StateMirroring), "caught up")
 	require.Contains(t, at(10, api.StateHalted), "1 halted")
 }
