@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/causeway-mirror/causeway/internal/zkhosts"
 )
 
 // Session is one ZooKeeper session: it connects again as often as it must, but when ZooKeeper has forgotten it, it is over and everything in it
@@ -48,7 +50,7 @@ func Open(ctx context.Context, cfg Config, log hclog.Logger) (*Session, error) {
 		log: log, chroot: chroot, link: &link{timeout: cfg.SessionTimeout}, began: time.Now(),
 		first: make(chan struct{}), done: make(chan struct{}), watches: map[watchKey][]*watch{},
 	}
-	conn, events, err := zk.Connect(servers, cfg.SessionTimeout, zk.WithDialer(s.link.dial), zk.WithHostProvider(&hosts{}),
+	conn, events, err := zk.Connect(servers, cfg.SessionTimeout, zk.WithDialer(s.link.dial), zk.WithHostProvider(&zkhosts.Hosts{}),
 		zk.WithEventCallback(s.event), zk.WithLogger(quiet{log}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, fmt.Errorf("connect to zookeeper %s: %w", cfg.ZooKeeper, err)

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 			code = exitFault
 		}
 	}()
-	if wantsUsage(args) {
+	if classic.AsksUsage(args) {
 		fmt.Fprint(stdout, classic.Usage(program, options()))
 		return exitOK
 	}
@@ -61,17 +61,4 @@ func report(err error, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailure
-}
-
-// wantsUsage says that nothing is asked for but to be told how.
-func wantsUsage(args []string) bool {
-	if len(args) == 0 {
-		return true
-	}
-	for _, arg := range args {
-		if arg == "-help" || arg == "--help" || arg == "-h" {
-			return true
-		}
-	}
-	return false
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/causeway-mirror/causeway/internal/classic"
@@ -43,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 			code = exitFault
 		}
 	}()
-	if wantsUsage(args) {
+	if classic.AsksUsage(args) {
 		fmt.Fprint(stdout, classic.Usage(program, options()))
 		return exitOK
 	}
@@ -70,9 +69,4 @@ func report(err error, stderr io.Writer) int {
 		return exitFault
 	}
 	return exitFailure
-}
-
-// wantsUsage says that nothing is asked for but to be told how.
-func wantsUsage(args []string) bool {
-	return len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return arg == "-help" || arg == "--help" || arg == "-h" })
 }

@@ -168,6 +168,11 @@ func (v *Values) replaced(name, value, want string) {
 	}
 }
 
+// AsksUsage says that nothing is asked for but to be told how.
+func AsksUsage(args []string) bool {
+	return len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return arg == "-help" || arg == "--help" || arg == "-h" })
+}
+
 // Usage lists the options, one a line.
 func Usage(program string, options []Option) string {
 	var b strings.Builder

@@ -56,25 +56,3 @@ func TestValidateNamesAllFaults(t *testing.T) {
 	cfg.Address, cfg.Group = "zk", "g"
 	require.NoError(t, cfg.Validate())
 }
-
-func TestHostsAreTriedInTurn(t *testing.T) {
-	t.Parallel()
-	var h hosts
-	require.NoError(t, h.Init([]string{"a", "b"}))
-	require.Equal(t, 2, h.Len())
-	next := func(want string, rest bool) {
-		t.Helper()
-		server, start := h.Next()
-		require.Equal(t, want, server)
-		require.Equal(t, rest, start)
-	}
-	next("a", false)
-	next("b", false)
-	next("a", true)
-	next("b", false)
-	next("a", true)
-	h.Connected()
-	next("b", false)
-	next("a", false)
-	next("b", true)
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/causeway-mirror/causeway/internal/backoff"
+	"github.com/causeway-mirror/causeway/internal/zkhosts"
 	"github.com/causeway-mirror/causeway/offsets"
 )
 
@@ -51,7 +52,7 @@ func connect(ctx context.Context, cfg Config, servers []string, log hclog.Logger
 	s.stop = stop
 	var err error
 	s.conn, s.events, err = zookeeper.Connect(servers, cfg.SessionTimeout,
-		zookeeper.WithHostProvider(&hosts{}),
+		zookeeper.WithHostProvider(&zkhosts.Hosts{}),
 		zookeeper.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
 			return s.dial(dialing, network, address, timeout)
 		}),
@@ -182,51 +183,6 @@ func refusal(err error) bool {
 		zookeeper.ErrNoAuth, zookeeper.ErrAuthFailed, zookeeper.ErrInvalidACL, zookeeper.ErrInvalidPath, zookeeper.ErrBadArguments,
 		zookeeper.ErrNoChildrenForEphemerals, zookeeper.ErrAPIError,
 	}, func(no error) bool { return errors.Is(err, no) })
-}
-
-// hosts gives the library the servers by name, so that a server which has moved to another address is found again: its own provider looks
-// addresses up once.
-type hosts struct {
-	mu      sync.Mutex
-	servers []string // guarded by mu
-	next    int      // guarded by mu
-	tried   int      // guarded by mu; since the last success
-}
-
-// Init takes the servers in the order that the library shuffled them to.
-func (h *hosts) Init(servers []string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.servers = servers
-	return nil
-}
-
-// Len is the number of servers.
-func (h *hosts) Len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.servers)
-}
-
-// Next gives the servers in turn, and says when all were tried in vain: the library rests a second then.
-func (h *hosts) Next() (server string, retryStart bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	server = h.servers[h.next]
-	h.next = (h.next + 1) % len(h.servers)
-	retryStart = h.tried >= len(h.servers)
-	if retryStart {
-		h.tried = 0
-	}
-	h.tried++
-	return server, retryStart
-}
-
-// Connected is told of a success.
-func (h *hosts) Connected() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tried = 0
 }
 
 // bounded is a connection on which no read waits longer than a session lives, and the first much less. The library lets a server that accepts
