@@ -52,41 +52,53 @@ func (l lister[T]) list(items []T, p page) (List[T], error) {
 			return List[T]{}, fmt.Errorf("sort %q: must be one of %s", p.sort, strings.Join(l.sortNames(), ", "))
 		}
 	}
-	items = slices.DeleteFunc(slices.Clone(items), func(i T) bool { return !l.matches(&i, p.filter) })
-	slices.SortStableFunc(items, func(a, b T) int {
-		c := order(&a, &b)
+	kept := make([]keyed[T], 0, len(items))
+	for i := range items {
+		if item := &items[i]; l.matches(item, p.filter) {
+			kept = append(kept, keyed[T]{item, l.key(item)})
+		}
+	}
+	slices.SortStableFunc(kept, func(a, b keyed[T]) int {
+		c := order(a.item, b.item)
 		if p.down {
 			c = -c
 		}
-		return cmp.Or(c, cmp.Compare(l.key(&a), l.key(&b)))
+		return cmp.Or(c, cmp.Compare(a.key, b.key))
 	})
-	rest, err := l.after(items, p)
+	rest, err := after(kept, p)
 	if err != nil {
 		return List[T]{}, err
 	}
-	out := List[T]{Items: rest[:min(p.limit, len(rest))]}
-	if len(rest) > p.limit {
-		out.Next = l.key(&out.Items[p.limit-1])
+	n := min(p.limit, len(rest))
+	out := List[T]{Items: make([]T, n)}
+	for i, k := range rest[:n] {
+		out.Items[i] = *k.item
 	}
-	if out.Items == nil {
-		out.Items = []T{}
+	if n < len(rest) {
+		out.Next = rest[n-1].key
 	}
 	return out, nil
 }
 
+// keyed is an item with its key, which is made once: a list of ten thousand is sorted with a hundred thousand comparisons.
+type keyed[T any] struct {
+	item *T
+	key  string
+}
+
 // after drops what stands up to and including the item that `after` names. In the default order the item need not exist any more.
-func (l lister[T]) after(items []T, p page) ([]T, error) {
+func after[T any](items []keyed[T], p page) ([]keyed[T], error) {
 	if p.after == "" {
 		return items, nil
 	}
 	if p.sort == "" {
-		at := slices.IndexFunc(items, func(i T) bool { return l.key(&i) > p.after })
+		at := slices.IndexFunc(items, func(k keyed[T]) bool { return k.key > p.after })
 		if at < 0 {
 			return nil, nil
 		}
 		return items[at:], nil
 	}
-	at := slices.IndexFunc(items, func(i T) bool { return l.key(&i) == p.after })
+	at := slices.IndexFunc(items, func(k keyed[T]) bool { return k.key == p.after })
 	if at < 0 {
 		return nil, fmt.Errorf("after %q: no such item in this list; begin again", p.after)
 	}
