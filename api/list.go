@@ -138,7 +138,7 @@ func topicLister() lister[Topic] {
 func partitionLister() lister[Partition] {
 	return lister[Partition]{
 		// Padded so that the order of keys is the order of numbers.
-		key:  func(p *Partition) string { return fmt.Sprintf("%s/%010d", p.Topic, p.Partition) },
+		key:  func(p *Partition) string { return p.Topic + "/" + strconv.FormatInt(1e10+int64(p.Partition), 10)[1:] },
 		text: func(p *Partition) []string { return []string{p.id().String(), p.TargetTopic, p.State} },
 		sorts: map[string]func(a, b *Partition) int{
 			"topic":              func(a, b *Partition) int { return cmp.Compare(a.Topic, b.Topic) },
