@@ -9,6 +9,9 @@ import (
 // errSuspended is why a suspended lane stands still.
 var errSuspended = errors.New("the coordinator is silent, and the partition may be another worker's")
 
+// errHeld is why what is in flight is looked after again when a lane goes on.
+var errHeld = errors.New("the partition was held, and others may have sent for it")
+
 // Suspend keeps the lane from fetching, sending and asking until Resume. What is unanswered is still answered. It may be repeated.
 func (l *Lane) Suspend() {
 	l.mu.Lock()
@@ -20,15 +23,36 @@ func (l *Lane) Suspend() {
 func (l *Lane) Resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.suspended {
+	if l.suspended {
+		l.suspended = false
+		l.goOnLocked()
+	}
+}
+
+// Pause keeps the lane from fetching, sending and asking, by an operator's wish, or takes that back. What is unanswered is still answered. It may
+// be repeated.
+func (l *Lane) Pause(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused == on {
 		return
 	}
-	l.suspended = false
+	l.paused = on
+	if !on {
+		l.goOnLocked() // the target may have forgotten us meanwhile
+	}
+}
+
+// goOnLocked lets the lane take over anew, unless something else still holds it.
+func (l *Lane) goOnLocked() {
+	if l.heldLocked() {
+		return
+	}
 	o := &l.out
 	switch o.phase {
 	case open, certifying, walking:
 		if o.flying.len() > 0 {
-			l.failedLocked(&route.Fault{Class: route.Moved, Code: "SUSPENDED", Err: errSuspended})
+			l.failedLocked(&route.Fault{Class: route.Moved, Code: "HELD", Err: errHeld})
 		} else {
 			l.askAgainLocked()
 		}

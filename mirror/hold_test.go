@@ -160,3 +160,33 @@ func TestLoadCountsBatches(t *testing.T) {
 type saver func(context.Context, []offsets.Checkpoint) error
 
 func (f saver) Save(ctx context.Context, cs []offsets.Checkpoint) error { return f(ctx, cs) }
+
+func TestPausedLaneStandsStillUntilItGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{})
+	r.openAt()
+	r.feed(4, made{base: 2, numbers: []int{2, 3}})
+	r.take(true, 2, 2, 3)
+	r.feed(6, made{base: 4, numbers: []int{4, 5}})
+	r.lane.Pause(true)
+	require.Equal(t, Paused, r.lane.Status().State)
+	require.False(t, wants(r.lane), "fetches")
+	require.Zero(t, r.lane.Next(), "sends")
+	r.ok(true, 2)
+	require.Equal(t, route.Offset(4), r.commit().SourceOffset, "what is answered counts")
+
+	r.lane.Suspend()
+	r.lane.Pause(false)
+	require.Equal(t, Suspended, r.lane.Status().State)
+	require.False(t, wants(r.lane), "the one hold does not end with the other")
+	r.lane.Pause(true)
+	r.lane.Resume()
+	require.False(t, wants(r.lane))
+	woken := r.sources
+	r.lane.Pause(false)
+	require.Greater(t, r.sources, woken)
+	r.hint(stands(3)) // it may have been forgotten meanwhile
+	r.take(true, 4, 4, 5)
+	r.ok(true, 4)
+	require.Equal(t, route.Offset(6), r.commit().SourceOffset)
+}

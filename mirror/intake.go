@@ -55,8 +55,8 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 		return 0
 	}
 	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
-	switch open, limited := l.stream.paces.open(now); {
-	case !open:
+	switch due, limited := l.dueLocked(now); {
+	case !due:
 		return 0
 	case limited: // the more comes at once, the longer the debt
 		limit = leastLimit
@@ -104,7 +104,9 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 		bytes += int64(len(b))
 		records += int64(b.Records())
 	}
-	l.stream.paces.took(records, bytes)
+	for _, p := range l.paces {
+		p.took(records, bytes)
+	}
 	if next.Offset > in.position {
 		in.entries = append(in.entries, entry{first: in.position, next: next.Offset, epoch: next.LeaderEpoch, fetched: now})
 		in.position, in.epoch = next.Offset, next.LeaderEpoch

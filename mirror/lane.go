@@ -50,7 +50,8 @@ type Lane struct {
 	pos    progress
 	meter  meter
 	counts *counts
-	queued bool // in the stream's list
+	paces  []*paces // that hold for it
+	queued bool     // in the stream's list
 	// backlog: counted among the lanes that have more to send than they get away.
 	backlog bool
 	paused  bool

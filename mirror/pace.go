@@ -2,13 +2,63 @@ package mirror
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/causeway-mirror/causeway/route"
 )
 
-// Limits are what all lanes of a worker together may take from the source. 0 = no limit.
+// Limits are what those whom they are given to may take from the source together: all lanes of a worker, those of a topic, or one. 0 = no limit.
 type Limits struct {
 	RecordsPerSecond float64
 	BytesPerSecond   float64 // as they come, compressed
+}
+
+// limits are all that hold on a worker. Each lane has the paces that are its own, so that one which must wait keeps no other waiting.
+type limits struct {
+	worker *paces
+	any    atomic.Bool // some rate is limited
+
+	mu     sync.Mutex // guards what follows; a leaf
+	topics map[string]*paces
+	parts  map[route.Partition]*paces
+}
+
+func newLimits() *limits {
+	return &limits{worker: &paces{}, topics: map[string]*paces{}, parts: map[route.Partition]*paces{}}
+}
+
+// of lists the paces of a partition.
+func (l *limits) of(p route.Partition) []*paces {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := []*paces{l.worker}
+	if t := l.topics[p.Topic]; t != nil {
+		all = append(all, t)
+	}
+	if own := l.parts[p]; own != nil {
+		all = append(all, own)
+	}
+	return all
+}
+
+// setPace gives a key a rate, with the same paces as before if there were some: who shares them must see the new rate at once.
+func setPace[K comparable](all map[K]*paces, key K, l Limits, now time.Time) {
+	if l == (Limits{}) {
+		delete(all, key)
+		return
+	}
+	if all[key] == nil {
+		all[key] = &paces{}
+	}
+	all[key].set(l, now)
+}
+
+// note finds out whether any rate is limited.
+func (l *limits) note() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.any.Store(l.worker.limited() || len(l.topics)+len(l.parts) > 0)
 }
 
 // paces hold lanes back from fetching while more came than was due. What comes is known only afterwards, so they run into debt and make up for
@@ -70,11 +120,58 @@ func (p *pace) open(now time.Time) bool {
 
 // SetLimits bounds what all lanes together take, from now on.
 func (m *Mirror) SetLimits(l Limits) {
-	s := m.streams[0]
-	s.paces.set(l, s.now())
+	m.limits.worker.set(l, m.streams[0].now())
+	m.limits.note()
 	for _, s := range m.streams {
 		s.each((*Lane).paced)
 	}
+}
+
+// SetTopicLimits bounds what all lanes of a topic together take, from now on, also those that are yet to come.
+func (m *Mirror) SetTopicLimits(topic string, l Limits) {
+	m.limits.mu.Lock()
+	setPace(m.limits.topics, topic, l, m.streams[0].now())
+	m.limits.mu.Unlock()
+	m.limits.note()
+	for _, s := range m.streams {
+		s.each(func(lane *Lane) {
+			if lane.plan.Source.Topic == topic {
+				lane.pace(m.limits)
+			}
+		})
+	}
+}
+
+// SetPartitionLimits bounds what the lane of one partition takes, from now on, whenever there is one.
+func (m *Mirror) SetPartitionLimits(p route.Partition, l Limits) {
+	m.limits.mu.Lock()
+	setPace(m.limits.parts, p, l, m.streams[0].now())
+	m.limits.mu.Unlock()
+	m.limits.note()
+	m.stream(p).each(func(lane *Lane) {
+		if lane.plan.Source == p {
+			lane.pace(m.limits)
+		}
+	})
+}
+
+// pace gives a lane the limits that hold for it now.
+func (l *Lane) pace(limits *limits) {
+	all := limits.of(l.plan.Source)
+	l.mu.Lock()
+	l.paces = all
+	l.mu.Unlock()
+	l.paced()
+}
+
+// dueLocked says whether the lane may fetch more, and whether a limit holds for it at all.
+func (l *Lane) dueLocked(now time.Time) (due, limited bool) {
+	due = true
+	for _, p := range l.paces {
+		open, bound := p.open(now)
+		due, limited = due && open, limited || bound
+	}
+	return due, limited
 }
 
 // paced wakes the source of a lane that was turned away, if it would not be now.

@@ -94,7 +94,7 @@ func (l *Lane) stateLocked() (State, string) {
 	case l.suspended:
 		return Suspended, errSuspended.Error()
 	case l.paused:
-		return Paused, ""
+		return Paused, "by an operator"
 	case l.in.fault != nil:
 		return Halted, l.in.fault.Error()
 	case l.in.retried: // until the source answers

@@ -43,6 +43,7 @@ type Deps struct {
 // Mirror is all streams of one route on one worker.
 type Mirror struct {
 	streams []*Stream
+	limits  *limits
 	metrics *metrics
 }
 
@@ -54,11 +55,11 @@ func New(cfg Config, deps Deps) *Mirror {
 	if deps.Jitter == nil {
 		deps.Jitter = rand.N[time.Duration]
 	}
-	m := &Mirror{}
-	backlogs, limits := &atomic.Int32{}, &paces{}
+	m := &Mirror{limits: newLimits()}
+	backlogs := &atomic.Int32{}
 	m.metrics = newMetrics(deps.Registerer, deps.Route, m.Lanes, deps.Waiting)
 	for range cfg.Streams {
-		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, paces: limits, lanes: map[route.Partition]*Lane{}}
+		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, limits: m.limits, lanes: map[route.Partition]*Lane{}}
 		s.hand.budget = deps.Pool.Budget()
 		m.streams = append(m.streams, s)
 	}
@@ -82,6 +83,7 @@ func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	s.mu.Lock()
 	s.lanes[plan.Source] = l
 	s.mu.Unlock()
+	l.pace(m.limits) // with the lane among the others, so that a limit which is set now reaches it too
 	return l
 }
 
@@ -154,7 +156,7 @@ type Stream struct {
 	wake    chan struct{}
 	// backlogs is how many lanes of the whole route have more to send than they get away.
 	backlogs *atomic.Int32
-	paces    *paces      // of the whole worker
+	limits   *limits     // of the whole worker
 	urgent   atomic.Bool // a lane waits for its checkpoint to be stored
 
 	mu      sync.Mutex // guards lanes and pending; a leaf: nothing is called while it is held
@@ -227,7 +229,7 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 		if s.cfg.AckWindow > 1 {
 			s.each((*Lane).closeWindow)
 		}
-		if s.paces.limited() {
+		if s.limits.any.Load() {
 			s.each((*Lane).paced)
 		}
 		if now.After(retry) {
