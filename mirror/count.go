@@ -11,8 +11,8 @@ import (
 )
 
 // Sequences are counted in records. What was stored beyond the checkpoint is found by counting again in what the source gives now, and that is
-// right only if the source still has the same records: a cleaner may have taken some away between a crash and the restart, and new records
-// would be taken for stored ones, and lost.
+// right only if the source still has the same records: a cleaner may have taken some away between a crash and the restart, or an unclean
+// election may have cut the log, and new records would be taken for stored ones, and lost.
 
 // countedLocked says that the walk may be believed; if not, it has done what is to be done instead. last is the last entry that is wholly
 // stored, if one was found, and i the first that is not.
@@ -29,11 +29,12 @@ func (l *Lane) countedLocked(last, i uint64, found bool) bool {
 		return true // nothing is stored beyond the checkpoint
 	}
 	e, c := q.at(end), &l.pos.checkpoint
-	if int64(e.next-c.SourceOffset) == offsets.Ahead(c.Sequence, e.end()) {
-		return true // each offset is a record: none can have been taken away
+	whole := int64(e.next-c.SourceOffset) == offsets.Ahead(c.Sequence, e.end())
+	if whole && e.epoch == c.LeaderEpoch {
+		return true // each offset is a record, so none was taken away; all are of one leader's reign, so none was replaced
 	}
-	// Offsets are missing, as in a compacted or transactional topic or behind a filter. The target's last record must be the one that was
-	// counted to.
+	// Offsets are missing, as in a compacted or transactional topic or behind a filter, or another leader wrote them. The target's last record
+	// must be the one that was counted to.
 	if !l.shownLocked() {
 		return false
 	}
@@ -41,10 +42,23 @@ func (l *Lane) countedLocked(last, i uint64, found bool) bool {
 	switch {
 	case err != nil:
 		l.haltLocked(&route.Fault{Class: route.Corrupt, Code: "CORRUPT_MESSAGE", Err: fmt.Errorf("look for the target's last record in batch at source offset %d: %w", e.first, err)})
+	case !same && whole:
+		l.replacedLocked(e)
 	case !same:
 		l.recountLocked(end)
 	}
 	return err == nil && same
+}
+
+// replacedLocked halts before entry e of a source whose log was cut behind the checkpoint and has grown again: nothing is missing there, and the
+// target's last record is not in its place. What the source has lost stands on the target, and which of them is right, nobody here can say.
+func (l *Lane) replacedLocked(e *entry) {
+	c := &l.pos.checkpoint
+	f := &route.Fault{Class: route.SourceChanged, Code: codeDiverged, Err: fmt.Errorf( //nolint:err113 // only ever shown
+		"the target holds %d records beyond source offset %d, of which the last is not the one that the source has there in leader epoch %d",
+		offsets.Ahead(c.Sequence, l.out.walkTo), c.SourceOffset, e.epoch)}
+	l.divergedLocked(c.SourceOffset, f)
+	l.haltLocked(f)
 }
 
 // shownLocked says that the target's log was read up to its last batch of ours, which is replicated then, or can't be; if not, it has it read.
@@ -135,7 +149,7 @@ func (l *Lane) searchLocked(e *entry) {
 // checkpoint on.
 func (l *Lane) recountLocked(end uint64) {
 	o, c := &l.out, &l.pos.checkpoint
-	for i := o.queue.head; i <= end; i++ {
+	for i := o.queue.head; i <= end && i < o.queue.tail; i++ {
 		l.searchLocked(o.queue.at(i))
 	}
 	if t := &o.tail; t.places == 1 && t.place != o.walkTo {

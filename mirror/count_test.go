@@ -165,15 +165,3 @@ func TestLastRecordThatIsNotReplicatedYetIsWaitedFor(t *testing.T) {
 	r.take(true, 52, 104)
 	r.ok(true, 200)
 }
-
-func TestCountIsBelievedWhereEachOffsetIsARecord(t *testing.T) {
-	t.Parallel()
-	at := firstAt(100)
-	at.Sequence, at.Opened, at.TargetOffset = 50, true, 100
-	r := newRig(t, at, 1, Plan{KeepAppendTime: true})
-	r.hint(offsets.Hint{Known: true, Last: 53, First: -1, Timestamp: 1, End: 1000})
-	r.feed(106, made{base: 100, numbers: []int{100, 101}}, made{base: 102, numbers: []int{102, 103}}, made{base: 104, numbers: []int{104, 105}})
-	r.take(true, 54, 104, 105)
-	r.ok(true, 200)
-	require.Equal(t, route.Offset(106), r.commit().SourceOffset)
-}

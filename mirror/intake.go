@@ -159,9 +159,8 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 		l.truncatedLocked(f.Extent)
 		return
 	}
-	if !l.pos.halted && (f.Code == codeDiverged || f.Code == codeOutOfRange) {
-		at := l.in.position
-		l.emit(events.Of(l.plan.Source, events.SourceDiverged, events.Error, "the source no longer has what was read of it").Range(at, at).Because(f.Error()))
+	if f.Code == codeDiverged || f.Code == codeOutOfRange {
+		l.divergedLocked(l.in.position, f)
 	}
 	if !l.pos.halted && f.Class == route.SourceChanged && f.Code == codeNoTopic {
 		l.emit(events.Of(l.plan.Source, events.TopicDeleted, events.Error, "the source has no such topic or partition any more").Because(f.Error()))
@@ -171,6 +170,13 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 	}
 	l.in.fault = f
 	l.haltedLocked(f)
+}
+
+// divergedLocked tells, once a halt, that the source's log is not the one that was read, which shows at an offset.
+func (l *Lane) divergedLocked(at route.Offset, f *route.Fault) {
+	if !l.pos.halted {
+		l.emit(events.Of(l.plan.Source, events.SourceDiverged, events.Error, "the source no longer has what was read of it").Range(at, at).Because(f.Error()))
+	}
 }
 
 func unknownExtent() route.Extent {

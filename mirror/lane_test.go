@@ -432,6 +432,22 @@ func TestSilentIDIsAskedAboutAgain(t *testing.T) {
 	require.Equal(t, open, r.lane.out.phase)
 }
 
+// The clock was set back by two days: by it the target cannot have forgotten the id, and that it has was taken for a loss of the target.
+func TestAcknowledgementInTheFutureProvesNothing(t *testing.T) {
+	t.Parallel()
+	at := firstAt(2)
+	at.Sequence, at.TargetOffset, at.Opened, at.AckedAt = 2, 2, true, time.Unix(1_700_000_000, 0).Add(48*time.Hour)
+	r := newRig(t, at, 1, Plan{IDExpiration: 24 * time.Hour})
+	forgotten := offsets.Hint{First: -1, Timestamp: -1, End: 2}
+	r.hint(forgotten)
+	forgotten.Read, forgotten.Forgotten = true, true
+	r.hint(forgotten)
+	r.feed(3, made{base: 2, numbers: []int{2}})
+	r.take(true, 2, 2)
+	r.ok(true, 2)
+	require.Equal(t, route.Offset(3), r.commit().SourceOffset)
+}
+
 func TestUnreachableTargetGivesMemoryToOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, firstAt(0), 1, Plan{})

@@ -13,6 +13,15 @@ func (l *Lane) Stale() (recreated, recount bool) {
 	return l.in.fault != nil && l.in.fault.Code == codeOtherTopic, l.out.recount
 }
 
+// Refused says that the target has refused a batch for its size, and to which limit batches were split, in bytes, 0 for none. If the target has
+// another limit by now, the lane must be started anew.
+func (l *Lane) Refused() (limit int, refused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.out.fault
+	return l.plan.MaxBatchBytes, f != nil && (f.Code == codeTooLarge || f.Code == codeBeyondSegment)
+}
+
 // Halted says that an event told of a halt, and none yet that it is over.
 func (l *Lane) Halted() bool {
 	l.mu.Lock()

@@ -62,7 +62,10 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 	}
 	w.grow(30 + rng.IntN(90))
 	w.visible = rng.IntN(len(w.source))
-	first := offsets.Checkpoint{Partition: route.Partition{Topic: "t"}, ProducerID: oursID, LeaderEpoch: -1}
+	first := offsets.Checkpoint{Partition: route.Partition{Topic: "t"}, ProducerID: oursID, LeaderEpoch: w.source[0].epoch}
+	if seed%4 == 0 {
+		first.LeaderEpoch = -1 // all that is stored behind it is looked at
+	}
 	if rng.IntN(3) == 0 {
 		w.foreign()
 		w.target.settle()
@@ -131,7 +134,7 @@ func (w *world) check(c offsets.Checkpoint) {
 			}
 		}
 	}
-	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want {
+	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want && c.SourceOffset > 0 {
 		broken("committed %d with leader epoch %d, the source has %d there", c.SourceOffset, c.LeaderEpoch, want)
 	}
 	if got := len(w.target.forwarded(foreignID)); got < before {
@@ -212,7 +215,23 @@ func (w *world) work(o *owner) {
 		if w.rng.IntN(4) == 0 {
 			_ = o.stream.commit(w.t.Context())
 		}
+		w.ends(o)
 	}
+}
+
+// ends tells an owner where the source ends that has not found there what the target holds. It is always there.
+func (w *world) ends(o *owner) {
+	if w.visible > 0 && o.lane.Short() {
+		o.lane.Ends(w.source[w.visible-1].next)
+	}
+	if _, recount := o.lane.Stale(); recount || w.lostSource(o) {
+		broken("the source is said to have less than was stored")
+	}
+}
+
+func (*world) lostSource(o *owner) bool {
+	f := o.lane.out.fault
+	return f != nil && f.Code == codeDiverged
 }
 
 func (w *world) hint(o *owner) {

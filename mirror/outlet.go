@@ -70,9 +70,11 @@ type takeover struct {
 	failures  int       // since the last acknowledgement
 	failedAt  time.Time // when the first of them came
 	fault     *route.Fault
-	since     time.Time // when the phase began
-	tail      tail      // the target's last batch of ours
-	recount   bool      // what is stored beyond the checkpoint can't be counted at the source any more
+	since     time.Time    // when the phase began
+	tail      tail         // the target's last batch of ours
+	short     time.Time    // since when the target seems to hold more than the source has,
+	shortAt   route.Offset // which ends there
+	recount   bool         // what is stored beyond the checkpoint can't be counted at the source any more
 }
 
 func (l *Lane) enterLocked(p phase) { l.out.phase, l.out.since = p, l.stream.now() }
@@ -190,8 +192,7 @@ const windowQuiet = 20 * time.Millisecond
 // forgottenLocked says that nothing was heard of the target for so long that it may have forgotten the id, and would take any sequence, also
 // a repeat. The lane then asks again. Nothing may be unanswered.
 func (l *Lane) forgottenLocked() bool {
-	o := &l.out
-	if l.plan.IDExpiration == 0 || l.stream.now().Sub(o.heard) <= l.plan.IDExpiration/2 {
+	if !l.silentSinceLocked(l.out.heard) {
 		return false
 	}
 	l.askAgainLocked()
@@ -243,8 +244,11 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	}
 }
 
-// codeTooLarge is the protocol's name for a batch beyond the topic's max.message.bytes.
-const codeTooLarge = "MESSAGE_TOO_LARGE"
+// The protocol's names for a batch beyond the topic's max.message.bytes, and for one beyond its segment.bytes.
+const (
+	codeTooLarge      = "MESSAGE_TOO_LARGE"
+	codeBeyondSegment = "RECORD_LIST_TOO_LARGE"
+)
 
 // sizedLocked adds to the refusal of entry i for its size what must be compared to mend it.
 func (l *Lane) sizedLocked(i uint64, f *route.Fault) *route.Fault {
@@ -312,7 +316,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 		o.holed, o.repeated = false, false
 		l.wake.Sink()
 	}
-	o.failures, o.doubt, o.fault = 0, time.Time{}, nil
+	o.failures, o.doubt, o.short, o.fault = 0, time.Time{}, time.Time{}, nil
 	l.pos.changed = false
 	l.recoveredLocked()
 	l.trimLocked()

@@ -34,7 +34,7 @@ type rig struct {
 }
 
 func firstAt(offset route.Offset) offsets.Checkpoint {
-	return offsets.Checkpoint{Partition: route.Partition{Topic: "t"}, SourceOffset: offset, ProducerID: 7, LeaderEpoch: -1}
+	return offsets.Checkpoint{Partition: route.Partition{Topic: "t"}, SourceOffset: offset, ProducerID: 7}
 }
 
 func newRig(t *testing.T, at offsets.Checkpoint, window int, plan Plan) *rig {

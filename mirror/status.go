@@ -114,6 +114,9 @@ func (l *Lane) stateLocked() (State, string) {
 		if o.repeated {
 			return Starting, "uncertified: the last batch on the target has other boundaries; waiting for the next record"
 		}
+		if n, short := l.shortLocked(); short {
+			return Starting, "the target holds " + strconv.FormatInt(n, 10) + " records beyond the checkpoint that the source does not show; it is asked again"
+		}
 	case asking, failing:
 	}
 	if l.meter.records > 0 || o.failures > 2 {

@@ -174,7 +174,15 @@ func (l *Lane) haltLocked(f *route.Fault) {
 // knownLocked says that every log that can be elected knows our id, because a batch of it was acknowledged with acks=all not long ago.
 func (l *Lane) knownLocked() bool {
 	c := &l.pos.checkpoint
-	return c.Opened && (l.plan.IDExpiration == 0 || l.stream.now().Sub(c.AckedAt) <= l.plan.IDExpiration/2)
+	return c.Opened && !l.silentSinceLocked(c.AckedAt)
+}
+
+// silentSinceLocked says that the target may have forgotten the id when it was last heard of then. A machine that was asleep has not counted that
+// time, and a clock that was set back has taken it off: by whichever of the two clocks more time has passed, it has.
+func (l *Lane) silentSinceLocked(then time.Time) bool {
+	now := l.stream.now()
+	past := max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
+	return l.plan.IDExpiration > 0 && (past > l.plan.IDExpiration/2 || past < -time.Minute) // a time to come says nothing
 }
 
 // standsLocked goes on from the sequence that follows the target's last record of ours.
