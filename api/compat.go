@@ -116,12 +116,13 @@ type FleetLag struct {
 	Lagging        bool // further behind than is allowed
 }
 
-// CompatConfig are the numbers of uReplicator's controller that its answers show.
+// CompatConfig are the numbers of uReplicator's controller that its answers show, and how the leader is reached.
 type CompatConfig struct {
-	Cluster        string  // the Helix cluster
-	WorkerCapacity float64 // bytes a second that a worker is thought to carry
-	DedicatedRatio float64 // part of the workers that may be kept busy by partitions that lag
-	Advertise      string  // this process, as it signs calls that it passes on
+	Cluster        string            // the Helix cluster
+	WorkerCapacity float64           // bytes a second that a worker is thought to carry
+	DedicatedRatio float64           // part of the workers that may be kept busy by partitions that lag
+	Advertise      string            // this process, as it signs calls that it passes on
+	Peers          http.RoundTripper // the way to the leader, see NewPeers
 }
 
 // Compat answers the REST of uReplicator's controller: its paths, methods, status codes, content types and texts, which are what its clients
@@ -135,7 +136,7 @@ type Compat struct {
 
 // NewCompat answers for whoever leads.
 func NewCompat(cfg CompatConfig, lead Leadership, log hclog.Logger) *Compat {
-	return &Compat{cfg: cfg, lead: lead, pass: newForwarder(cfg.Advertise, lead, log), log: log}
+	return &Compat{cfg: cfg, lead: lead, pass: newForwarder(cfg.Advertise, lead, cfg.Peers, log), log: log}
 }
 
 // compatCall is one call to a resource, with the parts of the path behind the resource's name.

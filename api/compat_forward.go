@@ -18,9 +18,10 @@ const passedOn = "Causeway-Passed-On"
 // passTimeout bounds a call that is passed on.
 const passTimeout = 30 * time.Second
 
-// newForwarder passes calls on to the leader, signed by a name.
-func newForwarder(name string, lead Leadership, log hclog.Logger) http.Handler {
+// newForwarder passes calls on to the leader, signed by a name. A token goes along: the leader asks for it, too.
+func newForwarder(name string, lead Leadership, peers http.RoundTripper, log hclog.Logger) http.Handler {
 	proxy := &httputil.ReverseProxy{
+		Transport: peers,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			if target, ok := p.In.Context().Value(targetKey{}).(*url.URL); ok {
 				p.SetURL(target)

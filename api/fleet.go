@@ -62,7 +62,7 @@ func workerLister() lister[Worker] {
 }
 
 // fleetRoutes are the calls that only the leader of a cluster can answer.
-func (s *Server) fleetRoutes(mux *http.ServeMux) {
+func (s *Server) fleetRoutes(mux *router) {
 	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request, Fleet){
 		"GET /api/v1/workers":                                       listWorkers,
 		"POST /api/v1/workers/{id}/drain":                           drainWorker(true),

@@ -13,15 +13,35 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-func (s *Server) routes() *http.ServeMux {
-	mux := http.NewServeMux()
+// router is a mux that knows its patterns.
+type router struct {
+	*http.ServeMux
+
+	patterns []string
+}
+
+// Handle takes a pattern.
+func (r *router) Handle(pattern string, h http.Handler) {
+	r.patterns = append(r.patterns, pattern)
+	r.ServeMux.Handle(pattern, h)
+}
+
+// HandleFunc takes a pattern.
+func (r *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
+	r.Handle(pattern, http.HandlerFunc(h))
+}
+
+func (s *Server) routes() *router {
+	mux := &router{ServeMux: http.NewServeMux()}
 	mux.HandleFunc("GET /api/v1/status", s.status)
 	mux.HandleFunc("GET /api/v1/topics", s.onLeader(s.topics))
 	mux.HandleFunc("GET /api/v1/topics/{topic}", s.onLeader(s.topic))
 	mux.HandleFunc("GET /api/v1/partitions", s.onLeader(s.partitions))
 	mux.HandleFunc("GET /api/v1/excluded-topics", s.onLeader(s.excluded))
 	mux.HandleFunc("GET /api/v1/events", s.events)
+	mux.HandleFunc("GET /api/v1/history", s.onLeader(s.pastOf))
 	mux.HandleFunc("GET /api/v1/wait", s.onLeader(s.wait))
+	mux.HandleFunc("GET /api/v1/openapi.yaml", openAPI)
 	if s.deps.Leadership != nil {
 		s.fleetRoutes(mux)
 	}

@@ -9,7 +9,9 @@ import (
 )
 
 type metrics struct {
-	requests *prometheus.CounterVec
+	requests    *prometheus.CounterVec
+	connections prometheus.Gauge
+	refused     prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, id Identity) *metrics {
@@ -18,9 +20,26 @@ func newMetrics(reg prometheus.Registerer, id Identity) *metrics {
 	auto.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "causeway_build_info", Help: "Always 1; the labels say which build this is.", ConstLabels: labels,
 	}, []string{"version", "revision", "goversion"}).WithLabelValues(id.Version, id.Revision, runtime.Version()).Set(1)
-	return &metrics{requests: auto.NewCounterVec(prometheus.CounterOpts{
-		Name: "causeway_http_requests_total", Help: "Answered HTTP requests by pattern and status.", ConstLabels: labels,
-	}, []string{"pattern", "code"})}
+	listener := []string{"listener"}
+	return &metrics{
+		requests: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "causeway_http_requests_total", Help: "Answered HTTP requests by pattern and status.", ConstLabels: labels,
+		}, []string{"pattern", "code"}),
+		connections: auto.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "causeway_network_connections", Help: "Open connections.", ConstLabels: labels,
+		}, listener).WithLabelValues("api"),
+		refused: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "causeway_network_connections_refused_total", Help: "Connections refused because their address had too many.", ConstLabels: labels,
+		}, listener).WithLabelValues("api"),
+	}
+}
+
+// watchCertificate tells how long the server's own certificate still holds.
+func watchCertificate(reg prometheus.Registerer, id Identity, c *certificate) {
+	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "causeway_server_certificate_expiry_seconds", Help: "Seconds until the certificate of the API ends; negative once it has.",
+		ConstLabels: prometheus.Labels{"route": id.Route.String()},
+	}, c.secondsLeft)
 }
 
 // count notes one answer. The label is the pattern and never the path: paths are the clients' and unbounded.

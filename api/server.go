@@ -20,17 +20,21 @@ type Config struct {
 	IdleTimeout   time.Duration // a kept connection without a request is closed after this
 	MaxWait       time.Duration // the longest wait that a client may ask for
 	DrainTimeout  time.Duration // how long open answers may go on after Run's context has ended
+
+	MaxConnectionsPerAddress int    // open at the same time
+	CertFile, KeyFile        string // PEM, read again when they are replaced; without them connections are not encrypted
+	TokenFile                string // without what it holds nothing is changed; empty: whoever reaches the port may
 }
 
 // DefaultConfig returns bounds that suit browsers, scrapers and scripts.
 func DefaultConfig() Config {
 	return Config{
 		HeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
-		MaxWait: 10 * time.Minute, DrainTimeout: 2 * time.Second,
+		MaxWait: 10 * time.Minute, DrainTimeout: 2 * time.Second, MaxConnectionsPerAddress: 100,
 	}
 }
 
-// Validate names every bound that is not positive.
+// Validate names every bound that is not positive. Files are read by New.
 func (c Config) Validate() error {
 	var faults []error
 	for name, d := range map[string]time.Duration{
@@ -40,6 +44,9 @@ func (c Config) Validate() error {
 		if d <= 0 {
 			faults = append(faults, fmt.Errorf("server.%s: %s: must be more than 0", name, d))
 		}
+	}
+	if c.MaxConnectionsPerAddress <= 0 {
+		faults = append(faults, fmt.Errorf("server.max_connections_per_address: %d: must be at least 1", c.MaxConnectionsPerAddress))
 	}
 	return errors.Join(faults...)
 }
@@ -54,6 +61,7 @@ type Deps struct {
 	Fallback http.Handler         // answers what is none of the server's own paths; nil: that is refused
 	// Leadership is set where a cluster of workers is led: the leader answers for it.
 	Leadership Leadership
+	Peers      http.RoundTripper // the way to the leader, see NewPeers; needed beside Leadership
 }
 
 // Server answers HTTP.
@@ -61,26 +69,49 @@ type Server struct {
 	cfg     Config
 	deps    Deps
 	metrics *metrics
-	mux     *http.ServeMux
+	mux     *router
 	pass    http.Handler // to the leader, where there is one
+	guard   *guard
+	cert    *certificate // nil: connections are not encrypted
+	history *history
 }
 
-// New builds the server; nothing is opened before Run.
+// New builds the server and reads the files that the config names; nothing is opened before Run.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity)}
+	s := &Server{
+		cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity), guard: &guard{tokenFile: cfg.TokenFile, log: deps.Log},
+		history: newHistory(),
+	}
+	if cfg.CertFile != "" {
+		var err error
+		if s.cert, err = newCertificate(cfg.CertFile, cfg.KeyFile, deps.Log); err != nil {
+			return nil, err
+		}
+		watchCertificate(deps.Registry, deps.Identity, s.cert)
+	}
 	if deps.Leadership != nil {
-		s.pass = newForwarder(deps.Identity.Worker, deps.Leadership, deps.Log)
+		s.pass = newForwarder(deps.Identity.Worker, deps.Leadership, deps.Peers, deps.Log)
 	}
 	s.mux = s.routes()
 	return s, nil
 }
 
-// Run serves on l until ctx ends, lets open answers finish within the drain time and returns. It closes l. Waiting requests are answered at
-// once when ctx ends. A listener that fails is an error.
+// Run serves on l, and samples the history, until ctx ends, lets open answers finish within the drain time and returns. It closes l. Waiting
+// requests are answered at once when ctx ends. A listener that fails is an error.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	sampling, stopSampling := context.WithCancel(ctx)
+	sampled := make(chan struct{})
+	go func() { // owned by Run, which waits for it
+		defer close(sampled)
+		s.sample(sampling)
+	}()
+	defer func() {
+		stopSampling()
+		<-sampled
+	}()
 	srv := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: s.cfg.HeaderTimeout,
@@ -92,7 +123,8 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }() // owned by Run: it returns after Shutdown or Close, and Run reads its answer
+	l = newQuota(l, s.cfg.MaxConnectionsPerAddress, s.metrics)
+	go func() { served <- s.serve(srv, l) }() // owned by Run: it returns after Shutdown or Close, and Run reads its answer
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve http on %s: %w", l.Addr(), err)
@@ -108,10 +140,23 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// serve takes connections, encrypted if there is a certificate.
+func (s *Server) serve(srv *http.Server, l net.Listener) error {
+	if s.cert == nil {
+		return srv.Serve(l)
+	}
+	srv.TLSConfig = s.cert.config()
+	return srv.ServeTLS(l, "", "")
+}
+
 // ServeHTTP makes the server usable without a listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	counted := &countingWriter{ResponseWriter: w}
 	w = counted
+	if !s.guard.admits(w, r) {
+		s.metrics.count("guard", counted.status())
+		return
+	}
 	if s.deps.Fallback != nil && !native(r) {
 		s.deps.Fallback.ServeHTTP(w, r)
 		s.metrics.count("compatible", counted.status())

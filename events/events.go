@@ -189,15 +189,33 @@ func (l *Log) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Emit numbers, stamps, counts, logs and keeps an event, and returns it as kept.
-func (l *Log) Emit(e Event) Event {
+// Adopt keeps an event of another process, as it is but for its id, so that who asks for what is newer is told of it. It is that process's to
+// count, to log and to store.
+func (l *Log) Adopt(e Event) Event {
 	l.mu.Lock()
-	e.ID, e.Time, e.Route, e.Worker = l.nextID, time.Now(), l.route, l.worker
+	defer l.mu.Unlock()
+	e = l.keepLocked(e)
+	close(l.fresh)
+	l.fresh = make(chan struct{})
+	return e
+}
+
+// keepLocked numbers an event and keeps it in memory.
+func (l *Log) keepLocked(e Event) Event {
+	e.ID = l.nextID
 	l.nextID++
 	l.events = append(l.events, e)
 	if len(l.events) > l.keep {
 		l.events = append(l.events[:0:0], l.events[len(l.events)-l.keep:]...)
 	}
+	return e
+}
+
+// Emit numbers, stamps, counts, logs and keeps an event, and returns it as kept.
+func (l *Log) Emit(e Event) Event {
+	l.mu.Lock()
+	e.Time, e.Route, e.Worker = time.Now(), l.route, l.worker
+	e = l.keepLocked(e)
 	if l.store != nil && e.Severity == Error {
 		l.unstored = append(l.unstored, e)
 		l.unstored = l.unstored[max(0, len(l.unstored)-l.most):]

@@ -19,6 +19,7 @@ import (
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/cmd/internal/engine"
+	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
@@ -110,9 +111,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 			v.log.Warn("properties that have no bearing here are ignored", "cluster", c.Name, "keys", strings.Join(c.Ignored, ","))
 		}
 	}
-	cfg := api.DefaultConfig()
-	cfg.IdleTimeout = s.Server.IdleTimeout.Duration()
-	v.server, err = api.New(cfg, api.Deps{
+	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
 		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry,
 		Identity: api.Identity{Role: "standalone", Version: version, Revision: builtFrom(), Worker: s.worker(), Route: s.RouteName(), Started: time.Now()},
 	})
@@ -124,7 +123,12 @@ func clusterName(c cluster.Config) string {
 }
 
 // address is where the API listens.
-func (v *service) address() string { return "http://" + v.listener.Addr().String() }
+func (v *service) address() string {
+	if v.settings.Server.TLS.On() {
+		return "https://" + v.listener.Addr().String()
+	}
+	return "http://" + v.listener.Addr().String()
+}
 
 // run mirrors until ctx ends or the mirror fails, and closes everything. The API is the last to stop: while the mirror drains, people and
 // probes want to see it.

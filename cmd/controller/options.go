@@ -131,7 +131,7 @@ func withExamples(v *classic.Values, file map[string]string) map[string]string {
 // fromValues makes settings of the old options; all faults at once.
 func fromValues(v *classic.Values) (settings, error) {
 	s := settings{
-		hostname: v.String("hostname"), idleTimeout: api.DefaultConfig().IdleTimeout, committed: true, coordination: helix.DefaultControllerConfig(),
+		hostname: v.String("hostname"), server: native.Default().Server, committed: true, coordination: helix.DefaultControllerConfig(),
 		controller: controller.DefaultConfig(), positions: zk.DefaultConfig(), log: native.Default().Log,
 	}
 	s.coordination.ZooKeeper, s.coordination.Cluster = strings.TrimSuffix(v.String("zookeeper"), "/"), helix.Cluster(v.String("helixClusterName"))
@@ -150,7 +150,7 @@ func fromValues(v *classic.Values) (settings, error) {
 	if port, err := strconv.ParseUint(v.String("port"), 10, 16); err != nil && v.String("port") != "" {
 		faults = append(faults, fault("port", v.String("port"), "must be a port number"))
 	} else {
-		s.listen = net.JoinHostPort("", strconv.FormatUint(port, 10))
+		s.server.Listen = net.JoinHostPort("", strconv.FormatUint(port, 10))
 	}
 	if err := optionTimes(v, &s); err != nil {
 		faults = append(faults, err)

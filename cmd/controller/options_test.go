@@ -65,7 +65,7 @@ func TestOldOptionsKeepTheirDefaults(t *testing.T) {
 	s, err := read(least())
 	require.NoError(t, err)
 	require.Equal(t, "zk:2181/helix", s.coordination.ZooKeeper)
-	require.Equal(t, ":9000", s.listen)
+	require.Equal(t, ":9000", s.server.Listen)
 	c := s.controller
 	require.Equal(t, controller.Rebalance{Delay: 2 * time.Minute, MinInterval: 10 * time.Minute, Threshold: 1.2}, c.Rebalance)
 	require.Equal(t, controller.Lag{Interval: 5 * time.Minute, MinRecords: 100_000, MinTime: 15 * time.Minute, Valid: 30 * time.Minute}, c.Lag)
@@ -128,7 +128,7 @@ func TestAPropertiesFileHoldsWhereNoOptionIsGiven(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	s, err := read([]string{"-config", path, "-port", "9002"})
 	require.NoError(t, err)
-	require.Equal(t, ":9002", s.listen)
+	require.Equal(t, ":9002", s.server.Listen)
 	require.EqualValues(t, "fromFile", s.coordination.Cluster)
 	require.Equal(t, 7*time.Second, s.controller.Rebalance.Delay)
 }
@@ -136,12 +136,12 @@ func TestAPropertiesFileHoldsWhereNoOptionIsGiven(t *testing.T) {
 func TestTheExamplesNeedNoOtherOption(t *testing.T) {
 	s, err := read([]string{"-example1"})
 	require.NoError(t, err)
-	require.Equal(t, ":9000", s.listen)
+	require.Equal(t, ":9000", s.server.Listen)
 	require.EqualValues(t, exampleCluster, s.coordination.Cluster)
 	require.Nil(t, s.controller.Discovery.Refuse)
 	s, err = read([]string{"-example2", "-port", "9009"})
 	require.NoError(t, err)
-	require.Equal(t, ":9009", s.listen)
+	require.Equal(t, ":9009", s.server.Listen)
 	require.NotNil(t, s.controller.Discovery.Refuse)
 	require.Equal(t, 10*time.Second, s.controller.Discovery.First)
 	require.Equal(t, "localhost:2181/cluster1", s.source.zookeeper)
@@ -185,7 +185,7 @@ server: {listen: "127.0.0.1:0"}
 func TestAPortThatIsTakenIsToldInOneLine(t *testing.T) {
 	s, err := read(least())
 	require.NoError(t, err)
-	s.listen = "256.0.0.1:1"
+	s.server.Listen = "256.0.0.1:1"
 	var out bytes.Buffer
 	require.Equal(t, exitFailure, report(serve(context.Background(), s, &out), &out))
 	require.Contains(t, out.String(), "listen on 256.0.0.1:1")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ const limit = 30 * time.Second
 // process is the program in this process.
 type process struct {
 	base     string
+	client   *http.Client
+	token    string     // goes with every call; empty: none does
 	stop     func() int // gives the exit code
 	log      *lockedBuffer
 	graphite net.Listener
@@ -55,7 +58,7 @@ func launch(t *testing.T, zookeeper, cluster, id string, more ...string) *proces
 	t.Helper()
 	ports, err := kafkad.FreePorts(1)
 	require.NoError(t, err)
-	p := &process{base: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), log: &lockedBuffer{}}
+	p := &process{base: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), client: http.DefaultClient, log: &lockedBuffer{}}
 	p.graphite, err = net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { p.graphite.Close() })
@@ -64,6 +67,13 @@ func launch(t *testing.T, zookeeper, cluster, id string, more ...string) *proces
 		"-helixClusterName", cluster, "-zookeeper", zookeeper, "-port", strconv.Itoa(ports[0]), "-instanceId", id, "-hostname", "127.0.0.1",
 		"-localBackupFilePath", t.TempDir(), "-autoRebalanceDelayInSeconds", "0",
 	}, more...)
+	p.begin(t, id, args)
+	return p
+}
+
+// begin runs the program until stop is called, or the test ends.
+func (p *process) begin(t *testing.T, id string, args []string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, args, io.Discard, p.log) }() // owned by the test: stop waits for it
@@ -77,14 +87,14 @@ func launch(t *testing.T, zookeeper, cluster, id string, more ...string) *proces
 			t.Log(id + ":\n" + p.log.String())
 		}
 	})
-	return p
 }
 
-// reported waits for the next report to Graphite and gives it.
-func reported(t *testing.T, l net.Listener) string {
+// reported waits for a report to Graphite that has all of this; earlier ones may still wait to be read.
+func reported(t *testing.T, l net.Listener, figures ...string) {
 	t.Helper()
 	text := ""
-	for deadline := time.Now().Add(limit); !strings.Contains(text, "topic.partitions.totalNumber 6"); { // earlier ones may still wait
+	lacks := func(figure string) bool { return !strings.Contains(text, figure) }
+	for deadline := time.Now().Add(limit); slices.ContainsFunc(figures, lacks); {
 		require.True(t, time.Now().Before(deadline), text)
 		c, err := l.Accept()
 		require.NoError(t, err)
@@ -93,7 +103,6 @@ func reported(t *testing.T, l net.Listener) string {
 		text = string(all)
 		c.Close()
 	}
-	return text
 }
 
 // ask gives status and body of a call; 0 while nobody answers.
@@ -102,7 +111,10 @@ func (p *process) ask(method, path, body string) (status int, text string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	resp, err := http.DefaultClient.Do(req)
+	if p.token != "" {
+		req.Header.Set("Authorization", "Bearer "+p.token)
+	}
+	resp, err := p.client.Do(req)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -282,10 +294,11 @@ func TestTheNativeAPIChangesTheClusterAndSendsWritersToTheLeader(t *testing.T) {
 	second.eventually(t, http.MethodGet, "/api/v1/partitions?topic=orders&limit=1", http.StatusOK, `"state":"paused"`)
 	first.eventually(t, http.MethodGet, "/api/v1/topics/orders", http.StatusOK, `"states":{"mirroring":5,"paused":1}`)
 	first.eventually(t, http.MethodGet, "/api/v1/events?type=worker_joined", http.StatusOK, `worker w_2 joined`)
-	figures := reported(t, first.graphite)
+	var figures []string
 	for _, name := range []string{"leader.counter 1", "topic.partitions.totalNumber 6", "worker.liveInstances 2", "idealStates.topicPartitions.w_1.totalNumber 6", "worker.rebalance.rate.count "} {
-		require.Contains(t, figures, "stats.dc.counter.kafka-mirror-maker-controller.lab.127.0.0.1."+name)
+		figures = append(figures, "stats.dc.counter.kafka-mirror-maker-controller.lab.127.0.0.1."+name)
 	}
+	reported(t, first.graphite, figures...)
 	first.eventually(t, http.MethodGet, "/metrics", http.StatusOK, `causeway_controller_leader{route="@source@target@1"} 1`)
 
 	status, saved := second.ask(http.MethodGet, "/api/v1/backup", "")

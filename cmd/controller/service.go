@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/internal/graphite"
@@ -33,10 +34,12 @@ type service struct {
 	log        hclog.Logger
 	listener   net.Listener
 	helix      *controller.Helix
+	peers      *http.Transport // the way to the APIs of workers and other controllers
 	kafkas     []*kafka
 	positions  *zk.Store
 	controller *controller.Controller
 	view       *view
+	happened   *happened // nil: the workers' errors are not known
 	server     *api.Server
 }
 
@@ -58,8 +61,8 @@ func serve(ctx context.Context, s settings, stderr io.Writer) error {
 func open(ctx context.Context, s settings, log hclog.Logger) (*service, error) {
 	v := &service{settings: s, log: log}
 	var err error
-	if v.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", s.listen, err)
+	if v.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.server.Listen); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", s.server.Listen, err)
 	}
 	if err = v.assemble(ctx); err != nil {
 		v.close()
@@ -76,8 +79,8 @@ func (v *service) assemble(ctx context.Context) error {
 	log := events.NewLog(s.route, s.coordination.Name, keptEvents, v.log.Named("events"), registry)
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"route": s.route.String()}, registry)
 	v.helix = controller.NewHelix(s.coordination, v.address(), v.log.Named("helix"), labelled)
-	client := &http.Client{Timeout: workerTimeout}
-	workers := &crew{directory: v.helix, client: client}
+	v.peers = api.NewPeers(s.server.TLS.CAFile)
+	workers := &crew{directory: v.helix, client: &http.Client{Timeout: workerTimeout, Transport: v.peers}}
 	deps := controller.Deps{
 		Log: v.log.Named("controller"), Registerer: registry, Route: s.route, ID: s.coordination.Name, Coordinator: v.helix, Events: log,
 		Workload: workers,
@@ -96,22 +99,25 @@ func (v *service) assemble(ctx context.Context) error {
 		deps.Positions = v.positions
 	}
 	if s.chaperone != "" {
-		deps.Workload = &chaperone{address: s.chaperone, tier: s.route.Source, client: client, topics: v.topics}
+		deps.Workload = &chaperone{address: s.chaperone, tier: s.route.Source, client: &http.Client{Timeout: workerTimeout}, topics: v.topics}
 	}
 	var err error
 	if v.controller, err = controller.New(s.controller, deps); err != nil {
 		return err
+	}
+	shown := api.Events(log)
+	if v.positions != nil {
+		v.happened = &happened{own: log, store: v.positions, log: v.log.Named("events")}
+		shown = v.happened
 	}
 	v.view = &view{controller: v.controller, crew: workers, mapped: func(topic string) string { return topic }}
 	lead := &leadership{controller: v.controller, compares: s.compares, interval: s.controller.Lag.Interval}
 	if v.positions == nil || !s.source.known() {
 		lead.interval = 0
 	}
-	s.compat.Advertise = s.coordination.Name
-	cfg := api.DefaultConfig()
-	cfg.IdleTimeout = s.idleTimeout
-	v.server, err = api.New(cfg, api.Deps{
-		Log: v.log.Named("api"), Mirror: v.view, Events: log, Registry: registry, Leadership: lead,
+	s.compat.Advertise, s.compat.Peers = s.coordination.Name, v.peers
+	v.server, err = api.New(httpd.Config(s.server), api.Deps{
+		Log: v.log.Named("api"), Mirror: v.view, Events: shown, Registry: registry, Leadership: lead, Peers: v.peers,
 		Fallback: api.NewCompat(s.compat, lead, v.log.Named("api")),
 		Identity: api.Identity{Role: "controller", Version: version, Revision: builtFrom(), Worker: s.coordination.Name, Route: s.route, Started: time.Now()},
 	})
@@ -135,19 +141,9 @@ func (v *service) topics() map[string]int32 {
 	return out
 }
 
-// address is where others reach the API: the host that the settings name, or the one that is listened on, or this machine's name.
+// address is where others reach the API.
 func (v *service) address() string {
-	host, port, err := net.SplitHostPort(v.listener.Addr().String())
-	if err != nil {
-		return "http://" + v.listener.Addr().String()
-	}
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		host = v.settings.hostname
-	}
-	if host == "" {
-		host = hostName()
-	}
-	return "http://" + net.JoinHostPort(host, port)
+	return httpd.Address(v.listener.Addr(), v.settings.server, v.settings.hostname)
 }
 
 // run leads and serves until ctx ends. The API is the last to stop.
@@ -167,6 +163,9 @@ func (v *service) run(ctx context.Context) error {
 		}
 	})
 	parts.Go(func() { v.view.look(working, lookEvery) })
+	if v.happened != nil {
+		parts.Go(func() { v.happened.follow(working, lookEvery) })
+	}
 	if v.settings.graphite.Address != "" {
 		parts.Go(func() {
 			graphite.New(v.settings.graphite, v.log.Named("graphite"), newFigures(v.controller, time.Now()).read).Run(serving)
@@ -194,6 +193,9 @@ func (v *service) close() {
 	}
 	if v.listener != nil {
 		_ = v.listener.Close()
+	}
+	if v.peers != nil {
+		v.peers.CloseIdleConnections()
 	}
 }
 

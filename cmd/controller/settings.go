@@ -23,9 +23,8 @@ import (
 // settings are everything that the controller was told, by the native file or by the old options.
 type settings struct {
 	coordination   helix.ControllerConfig
-	listen         string
-	hostname       string // under which others reach this process; empty: what listen says
-	idleTimeout    time.Duration
+	server         native.Server
+	hostname       string // under which others reach this process; empty: what server.listen says
 	route          route.Route
 	source, target endpoint
 	committed      bool // lag ends at the last stable offset
@@ -100,7 +99,7 @@ func fromNative(path string) (settings, error) {
 	c.Stuck = controller.Stuck{After: f.Controller.Stuck.After.Duration(), MaxMoves: f.Controller.Stuck.MaxMoves}
 	c.Backup.Dir, c.Backup.Git, c.Backup.Name = f.Controller.Backup.Dir, f.Controller.Backup.Git, f.Coordination.Cluster
 	s := settings{
-		listen: f.Server.Listen, idleTimeout: f.Server.IdleTimeout.Duration(), route: f.RouteName(),
+		server: f.Server, route: f.RouteName(),
 		source: endpoint{cluster: f.Route.Source}, target: endpoint{cluster: f.Route.Target},
 		committed: f.Route.Isolation != "read_uncommitted", controller: c, positions: zk.DefaultConfig(), compares: true, log: f.Log,
 		coordination: helix.DefaultControllerConfig(),

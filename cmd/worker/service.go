@@ -21,6 +21,7 @@ import (
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/cmd/internal/engine"
+	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/backoff"
@@ -139,9 +140,7 @@ func (v *service) assemble(h *handler.Handler) error {
 	if v.member, err = newMember(s, v.model, v.address(), v.log, v.registry); err != nil {
 		return err
 	}
-	cfg := api.DefaultConfig()
-	cfg.IdleTimeout = s.Server.IdleTimeout.Duration()
-	v.server, err = api.New(cfg, api.Deps{
+	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
 		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: v.registry, Fallback: v.fallback(),
 		Identity: api.Identity{Role: "worker", Version: version, Revision: builtFrom(), Worker: s.id, Route: s.RouteName(), Started: time.Now()},
 	})
@@ -164,22 +163,12 @@ func (v *service) fallback() http.Handler {
 // errNoLimiter is what uReplicator's worker refuses, too.
 var errNoLimiter = errors.New("no rate limiter: consumer.num.of.messages.rate is not set")
 
-// address is where others reach the API: the host that the settings name, or the one that is listened on, or this machine's name. Without HTTP
-// it is empty.
+// address is where others reach the API; empty without HTTP.
 func (v *service) address() string {
 	if v.listener == nil {
 		return ""
 	}
-	host, port, err := net.SplitHostPort(v.listener.Addr().String())
-	if err != nil {
-		return "http://" + v.listener.Addr().String()
-	}
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		if host = v.settings.hostname; host == "" {
-			host = hostName()
-		}
-	}
-	return "http://" + net.JoinHostPort(host, port)
+	return httpd.Address(v.listener.Addr(), v.settings.Server, v.settings.hostname)
 }
 
 // run takes part in the cluster until ctx ends, and closes everything. First the partitions go and the cluster is left, while the data path and

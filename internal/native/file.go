@@ -119,12 +119,6 @@ type Backup struct {
 	Git string `yaml:"git"`
 }
 
-// Server is where HTTP is served.
-type Server struct {
-	Listen      string        `yaml:"listen"`
-	IdleTimeout conf.Duration `yaml:"idle_timeout"`
-}
-
 // Log is how much is logged, and in which form.
 type Log struct {
 	Level  string `yaml:"level"`
@@ -151,7 +145,7 @@ func Default() File {
 			Rebalance:        Rebalance{MinInterval: seconds(10), Threshold: 1.2, Handover: "sequential"},
 			ValidateInterval: seconds(60), LagInterval: seconds(10), Stuck: Stuck{After: seconds(20 * 60), MaxMoves: 3},
 		},
-		Server: Server{Listen: ":8080", IdleTimeout: seconds(5 * 60)},
+		Server: defaultServer(),
 		Log:    Log{Level: "info", Format: "text"},
 	}
 }

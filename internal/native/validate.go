@@ -218,17 +218,6 @@ func (f *File) ValidateController() error {
 	return errors.Join(faults...)
 }
 
-// ValidateServer judges the section server.
-func (f *File) ValidateServer() error {
-	faults := []error{Positive("server.idle_timeout", f.Server.IdleTimeout)}
-	if _, port, err := net.SplitHostPort(f.Server.Listen); err != nil {
-		faults = append(faults, Fault("server.listen (--listen)", f.Server.Listen, "must be HOST:PORT or :PORT"))
-	} else if _, err = strconv.ParseUint(port, 10, 16); err != nil {
-		faults = append(faults, Fault("server.listen (--listen)", f.Server.Listen, "the port must be a number from 0 to 65535"))
-	}
-	return errors.Join(faults...)
-}
-
 // ValidateLog judges the section log.
 func (f *File) ValidateLog() error {
 	levelErr := error(nil)

@@ -68,9 +68,15 @@ func (s *Store) eventNames(ctx context.Context) ([]string, error) {
 
 // Events reads all kept events, oldest first.
 func (s *Store) Events(ctx context.Context) ([][]byte, error) {
-	var events [][]byte
-	err := s.session.read(ctx, "load events", func(ctx context.Context) error {
-		events = nil
+	found, _, err := s.EventsAfter(ctx, "")
+	return found, err
+}
+
+// EventsAfter reads the kept events that were appended after a mark ("" means all), oldest first, and gives the mark of the newest. Asking again
+// for what is new costs one read.
+func (s *Store) EventsAfter(ctx context.Context, mark string) (found [][]byte, next string, err error) {
+	err = s.session.read(ctx, "load events", func(ctx context.Context) error {
+		found, next = nil, mark
 		if err := s.sync(ctx); err != nil {
 			return err
 		}
@@ -78,16 +84,25 @@ func (s *Store) Events(ctx context.Context) ([][]byte, error) {
 		if err != nil {
 			return err
 		}
-		for _, name := range names[max(0, len(names)-offsets.MaxEvents):] {
+		names = names[max(0, len(names)-offsets.MaxEvents):]
+		first, known := slices.BinarySearch(names, mark)
+		switch {
+		case known:
+			first++
+		case first == len(names):
+			first = 0 // the folder was made anew, and counts from 0 again
+		}
+		for _, name := range names[first:] {
 			n, err := s.get(ctx, s.at.events()+"/"+name)
 			if err != nil {
 				return err
 			}
 			if n.version != absent {
-				events = append(events, n.data)
+				found = append(found, n.data)
 			}
+			next = name
 		}
 		return nil
 	})
-	return events, err
+	return found, next, err
 }

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+// tokenFile holds a token.
+func tokenFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// ask gives the answer to a request; header are pairs.
+func ask(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestWritesNeedTheToken(t *testing.T) {
+	t.Parallel()
+	path := tokenFile(t, "\n s3cret \n")
+	s := serverOf(t, "controller", leader{answeringFleet{}}, func(c *Config, _ *fakeMirror) { c.TokenFile = path })
+	const write = "/api/v1/rebalance"
+	for _, row := range []struct {
+		name, method, path, authorization string
+		code                              int
+		challenge                         string
+	}{
+		{"none", "POST", write, "", 401, `Bearer realm="causeway"`},
+		{"another scheme", "POST", write, "Basic s3cret", 401, `Bearer realm="causeway"`},
+		{"the token alone", "POST", write, "s3cret", 401, `Bearer realm="causeway"`},
+		{"wrong", "POST", write, "Bearer s3creT", 401, `Bearer realm="causeway", error="invalid_token"`},
+		{"its beginning", "POST", write, "Bearer s3cre", 401, `Bearer realm="causeway", error="invalid_token"`},
+		{"empty", "POST", write, "Bearer ", 401, `Bearer realm="causeway", error="invalid_token"`},
+		{"right", "POST", write, "Bearer s3cret", 202, ""},
+		{"right, other case and spaces", "POST", write, "bearer  s3cret ", 202, ""},
+		{"delete", "DELETE", "/api/v1/topics/orders", "", 401, `Bearer realm="causeway"`},
+		{"where nothing is", "PUT", "/api/v1/nosuch", "", 401, `Bearer realm="causeway"`},
+		{"read", "GET", "/api/v1/workers", "", 200, ""},
+		{"head", "HEAD", "/api/v1/workers", "", 200, ""},
+		{"read with a wrong one", "GET", "/api/v1/workers", "Bearer x", 200, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := ask(t, s, row.method, row.path, "Authorization", row.authorization)
+			require.Equal(t, row.code, w.Code, w.Body)
+			require.Equal(t, row.challenge, w.Header().Get("WWW-Authenticate"))
+			require.NotContains(t, w.Body.String(), "s3cre")
+			if row.code == http.StatusUnauthorized {
+				require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+				require.Contains(t, w.Body.String(), `"code":"unauthorized"`)
+			}
+		})
+	}
+}
+
+func TestTheOldRESTNeedsTheTokenToo(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	cfg := DefaultConfig()
+	cfg.TokenFile = tokenFile(t, "s3cret")
+	var rate float64
+	s, err := New(cfg, Deps{
+		Log: hclog.NewNullLogger(), Mirror: h.mirror, Events: h.log, Registry: prometheus.NewRegistry(), Identity: h.server.deps.Identity,
+		Fallback: NewRateLimiter(func(r float64) error { rate = r; return nil }),
+	})
+	require.NoError(t, err)
+	const path = "/ratelimiter?messagerate=5"
+	require.Equal(t, http.StatusUnauthorized, ask(t, s, http.MethodPut, path).Code)
+	require.Zero(t, rate)
+	require.Equal(t, http.StatusOK, ask(t, s, http.MethodPut, path, "Authorization", "Bearer s3cret").Code)
+	require.InDelta(t, 5, rate, 0)
+}
+
+// A replaced token counts at once; while it can't be read, or is empty, nobody is let in.
+func TestTheTokenIsThatOfItsFileNow(t *testing.T) {
+	t.Parallel()
+	path := tokenFile(t, "first")
+	s := serverOf(t, "controller", leader{answeringFleet{}}, func(c *Config, _ *fakeMirror) { c.TokenFile = path })
+	code := func(token string) int {
+		return ask(t, s, http.MethodPost, "/api/v1/rebalance", "Authorization", "Bearer "+token).Code
+	}
+	require.Equal(t, http.StatusAccepted, code("first"))
+	require.NoError(t, os.WriteFile(path, []byte("other"), 0o600))
+	require.Equal(t, http.StatusUnauthorized, code("first"))
+	require.Equal(t, http.StatusAccepted, code("other"))
+	require.NoError(t, os.WriteFile(path, []byte(" \n"), 0o600))
+	require.Equal(t, http.StatusServiceUnavailable, code(""))
+	require.NoError(t, os.Remove(path))
+	require.Equal(t, http.StatusServiceUnavailable, code("other"))
+	require.Equal(t, http.StatusOK, ask(t, s, http.MethodGet, "/api/v1/status").Code)
+}
+
+func TestAStandbyPassesTheTokenOnToTheLeader(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") }))
+	defer server.Close()
+	peers := NewPeers("")
+	defer peers.CloseIdleConnections()
+	c := NewCompat(CompatConfig{Peers: peers}, standby{server.URL}, hclog.NewNullLogger())
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/topics/a", strings.NewReader(""))
+	r.Header.Set("Authorization", "Bearer s3cret")
+	c.ServeHTTP(httptest.NewRecorder(), r)
+	require.Equal(t, "Bearer s3cret", <-got)
+}

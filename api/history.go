@@ -1,0 +1,196 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of the history. A topic takes historySamples × 4 numbers of 8 bytes, so the most of them take less than 13 MB; as many rings are there
+// as there were topics.
+const (
+	historyInterval = 10 * time.Second
+	historySpan     = time.Hour
+	historySamples  = int(historySpan / historyInterval)
+	historyTopics   = 1000
+)
+
+// historyMetrics are what is sampled, in the order of a moment's numbers.
+func historyMetrics() []string {
+	return []string{"records_per_second", "bytes_per_second", "lag_records", "lag_seconds"}
+}
+
+// lagSeconds is the last of them; the others are sums.
+const lagSeconds = 3
+
+// moment is one sample: a number for each metric; the first is NaN where there is none.
+type moment [lagSeconds + 1]float64
+
+// ring holds the samples of a topic, or of the whole route, each in the place of its tick.
+type ring struct {
+	moments [historySamples]moment
+	last    int // the tick of its newest sample
+}
+
+func newRing() *ring {
+	r := &ring{}
+	for i := range r.moments {
+		r.moments[i][0] = math.NaN()
+	}
+	return r
+}
+
+// put writes the sample of a tick, and that there is none of those in between.
+func (r *ring) put(tick int, m moment) {
+	for gap := max(r.last+1, tick-historySamples+1); gap < tick; gap++ {
+		r.moments[gap%historySamples][0] = math.NaN()
+	}
+	r.moments[tick%historySamples], r.last = m, tick
+}
+
+// History is the answer of GET /api/v1/history.
+type History struct {
+	Metric          string   `json:"metric"`
+	Topic           string   `json:"topic"` // empty: the whole route
+	IntervalSeconds float64  `json:"interval_seconds"`
+	Items           []Sample `json:"items"` // oldest first
+}
+
+// Sample is a number at a time.
+type Sample struct {
+	Time  time.Time `json:"time"`
+	Value float64   `json:"value"`
+}
+
+// history keeps samples of the last hour in memory.
+type history struct {
+	mu     sync.Mutex
+	tick   int // of the newest sample; guarded by mu, as all below
+	times  [historySamples]time.Time
+	whole  *ring
+	topics map[string]*ring // at most historyTopics
+}
+
+func newHistory() *history { return &history{whole: newRing(), topics: map[string]*ring{}} }
+
+// add takes a sample of every topic and of all together. A topic that left is forgotten after an hour, or when others need its place.
+func (h *history) add(at time.Time, topics []Topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tick++
+	h.times[h.tick%historySamples] = at
+	full := len(h.topics) >= historyTopics
+	maps.DeleteFunc(h.topics, func(_ string, r *ring) bool { return r.last <= h.tick-historySamples || full && r.last < h.tick-1 })
+	var whole moment
+	for i := range topics {
+		t := &topics[i]
+		m := moment{t.RecordsPerSecond, t.BytesPerSecond, float64(t.LagRecords), t.LagSeconds}
+		for k := range lagSeconds {
+			whole[k] += m[k]
+		}
+		whole[lagSeconds] = max(whole[lagSeconds], m[lagSeconds]) // as late as its latest topic
+		r := h.topics[t.Topic]
+		if r == nil && len(h.topics) < historyTopics {
+			r = newRing()
+			h.topics[t.Topic] = r
+		}
+		if r != nil {
+			r.put(h.tick, m)
+		}
+	}
+	h.whole.put(h.tick, whole)
+}
+
+// read gives the samples of a topic ("" means all together) from a time on, oldest first; false if it has none.
+func (h *history) read(topic string, metric int, since time.Time) ([]Sample, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.whole
+	if topic != "" {
+		if r = h.topics[topic]; r == nil {
+			return nil, false
+		}
+	}
+	out := []Sample{}
+	for tick := max(1, h.tick-historySamples+1); tick <= r.last; tick++ {
+		m, at := r.moments[tick%historySamples], h.times[tick%historySamples]
+		if !math.IsNaN(m[0]) && !at.Before(since) {
+			out = append(out, Sample{Time: at, Value: m[metric]})
+		}
+	}
+	return out, true
+}
+
+// sample takes samples until ctx ends. A process that does not lead its cluster knows too little and takes none.
+func (s *Server) sample(ctx context.Context) {
+	ticker := time.NewTicker(historyInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if s.leads() {
+				s.history.add(now, totalsOfTopics(s.deps.Mirror.Snapshot().Partitions))
+			}
+		}
+	}
+}
+
+// leads says that this process answers for the route.
+func (s *Server) leads() bool {
+	if s.deps.Leadership == nil {
+		return true
+	}
+	_, ok := s.deps.Leadership.Fleet()
+	return ok
+}
+
+// pastOf answers GET /api/v1/history.
+func (s *Server) pastOf(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	name, topic, now := q.Get("metric"), q.Get("topic"), time.Now()
+	metric := slices.Index(historyMetrics(), name)
+	since, err := parseSince(q.Get("since"), now)
+	if metric < 0 {
+		err = errors.Join(fmt.Errorf("metric %q: must be one of %s", name, strings.Join(historyMetrics(), ", ")), err)
+	}
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
+		return
+	}
+	if hourAgo := now.Add(-historySpan); since.Before(hourAgo) {
+		since = hourAgo // after a pause of sampling the rings hold older ones, too
+	}
+	items, kept := s.history.read(topic, metric, since)
+	switch {
+	case kept:
+		answer(w, http.StatusOK, History{Metric: name, Topic: topic, IntervalSeconds: historyInterval.Seconds(), Items: items})
+	case len(partitionsOf(s.deps.Mirror.Snapshot().Partitions, topic)) == 0:
+		fail(w, http.StatusNotFound, "not_found", fmt.Sprintf("topic %q is not mirrored", topic))
+	default:
+		message := fmt.Sprintf("topic %q has no samples yet, or is one of more than %d topics; those of the first %d are kept", topic, historyTopics, historyTopics)
+		fail(w, http.StatusNotFound, "not_kept", message)
+	}
+}
+
+// parseSince reads a time, or a duration before now; the zero time where nothing is said.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	if back, err := time.ParseDuration(text); err == nil && back >= 0 {
+		return now.Add(-back), nil
+	}
+	return time.Time{}, fmt.Errorf("since %q: must be a time (RFC 3339) or a duration back such as 15m", text)
+}
