@@ -99,7 +99,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	screen := newScreen(d.stdout)
+	screen, logs, finish := openConsole(d.stdout, d.stderr)
+	defer finish()
 	clusters, err := d.startClusters(ctx, dir, screen)
 	if clusters != nil {
 		defer func() { err = errors.Join(err, clusters.close()) }()
@@ -108,7 +109,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	s.Route.Source.Bootstrap, s.Route.Target.Bootstrap = clusters.addresses()
-	service, err := openService(ctx, s, newLogger(&s, screen.logWriter(d.stderr)), newMirror)
+	service, err := openService(ctx, s, newLogger(&s, logs), newMirror)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,8 @@ func TestPlainScreenWritesLines(t *testing.T) {
 func TestTerminalScreenKeepsLineBelow(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := &screen{out: &out, terminal: true}
+	s := newScreen(&out)
+	s.terminal = true
 	s.show("busy")
 	s.say("said")
 	s.finish()

@@ -5,8 +5,11 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
+
+	"github.com/causeway-mirror/causeway/internal/lines"
 )
 
 const clearLine = "\r\x1b[K"
@@ -14,7 +17,8 @@ const clearLine = "\r\x1b[K"
 // screen shares one terminal between log lines and a line that is redrawn in place. When the output is no terminal, the line is an ordinary
 // one each time.
 type screen struct {
-	out      io.Writer
+	out      io.Writer // where it is shown
+	to       io.Writer // out, or what passes on to it
 	terminal bool
 
 	mu sync.Mutex // guards line and keeps writes whole
@@ -22,7 +26,26 @@ type screen struct {
 	line string
 }
 
-func newScreen(out io.Writer) *screen { return &screen{out: out, terminal: isTerminal(out)} }
+func newScreen(out io.Writer) *screen { return &screen{out: out, to: out, terminal: isTerminal(out)} }
+
+// openConsole is the screen and the log of a process that mirrors: neither waits for who reads them. finish writes what is on its way.
+func openConsole(stdout, stderr io.Writer) (s *screen, log io.Writer, finish func()) {
+	shown, logged := lines.NewQueue(), lines.NewQueue()
+	finishShown, finishLogged := shown.Serve(), logged.Serve()
+	finish = func() {
+		finishShown(lastWords)
+		finishLogged(lastWords)
+	}
+	s = newScreen(stdout)
+	s.to = shown.To(stdout)
+	if s.terminal && isTerminal(stderr) { // the same one, very likely
+		return s, &above{screen: s, w: shown.To(stderr)}, finish
+	}
+	return s, logged.To(stderr), finish
+}
+
+// lastWords is how long a process that ends waits for the reader of its output.
+const lastWords = 2 * time.Second
 
 // isTerminal says whether a person is likely to see w.
 func isTerminal(w io.Writer) bool {
@@ -35,11 +58,11 @@ func (s *screen) show(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.terminal {
-		fmt.Fprintln(s.out, line)
+		fmt.Fprintln(s.to, line)
 		return
 	}
 	s.line = s.fit(line)
-	fmt.Fprint(s.out, clearLine+s.line)
+	fmt.Fprint(s.to, clearLine+s.line)
 }
 
 // fit cuts a line to the terminal's width: one that wraps could not be redrawn in place.
@@ -59,16 +82,16 @@ func (s *screen) fit(line string) string {
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.aboveLocked(s.out, fmt.Appendf(nil, format+"\n", args...))
+	s.aboveLocked(s.to, fmt.Appendf(nil, format+"\n", args...))
 }
 
 func (s *screen) aboveLocked(w io.Writer, text []byte) {
 	if s.line != "" {
-		fmt.Fprint(s.out, clearLine)
+		fmt.Fprint(s.to, clearLine)
 	}
 	_, _ = w.Write(text) // there is nobody left to tell
 	if s.line != "" {
-		fmt.Fprint(s.out, s.line)
+		fmt.Fprint(s.to, s.line)
 	}
 }
 
@@ -77,19 +100,12 @@ func (s *screen) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.line != "" {
-		fmt.Fprintln(s.out)
+		fmt.Fprintln(s.to)
 		s.line = ""
 	}
 }
 
-// logWriter writes to w, above the bottom line when both are terminals (and so, very likely, the same one).
-func (s *screen) logWriter(w io.Writer) io.Writer {
-	if !s.terminal || !isTerminal(w) {
-		return w
-	}
-	return &above{screen: s, w: w}
-}
-
+// above writes to w above the bottom line.
 type above struct {
 	screen *screen
 	w      io.Writer

@@ -29,9 +29,9 @@ func newStandalone(stdout, stderr io.Writer) *cobra.Command {
 // runStandalone mirrors until ctx ends.
 func runStandalone(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 	debug.SetMemoryLimit(int64(s.Worker.Memory)) // the runtime collects harder near it instead of growing past it
-	screen := newScreen(stdout)
-	log := newLogger(&s, screen.logWriter(stderr))
-	service, err := openService(ctx, s, log, newMirror)
+	screen, logs, finish := openConsole(stdout, stderr)
+	defer finish()
+	service, err := openService(ctx, s, newLogger(&s, logs), newMirror)
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,14 @@ import (
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/internal/graphite"
+	"github.com/causeway-mirror/causeway/internal/lines"
 	"github.com/causeway-mirror/causeway/offsets/zk"
 )
 
 const (
 	keptEvents = 10_000
 	lookEvery  = 5 * time.Second // at what the workers do
+	lastWords  = 2 * time.Second // for the reader of the log of a process that ends
 )
 
 // service is the process: a controller and its API.
@@ -45,7 +47,9 @@ type service struct {
 
 // serve runs until ctx ends.
 func serve(ctx context.Context, s settings, stderr io.Writer) error {
-	log := s.logger(stderr)
+	queue := lines.NewQueue()
+	defer queue.Serve()(lastWords)
+	log := s.logger(queue.To(stderr))
 	for _, warning := range s.warnings {
 		log.Warn("an option is not what it seems", "warning", warning)
 	}

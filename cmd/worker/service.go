@@ -26,6 +26,7 @@ import (
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/backoff"
 	"github.com/causeway-mirror/causeway/internal/graphite"
+	"github.com/causeway-mirror/causeway/internal/lines"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -55,9 +56,14 @@ type service struct {
 	draining atomic.Bool
 }
 
+// lastWords is how long a process that ends waits for the reader of its log.
+const lastWords = 2 * time.Second
+
 // serve runs until ctx ends.
 func serve(ctx context.Context, s settings, stderr io.Writer) error {
-	log := s.Logger("causeway", stderr)
+	queue := lines.NewQueue()
+	defer queue.Serve()(lastWords)
+	log := s.Logger("causeway", queue.To(stderr))
 	for _, warning := range s.warnings {
 		log.Warn("an option is not what it seems", "warning", warning)
 	}
