@@ -15,7 +15,7 @@ import (
 // storedEvents is where workers keep their errors; zk.Store is one.
 type storedEvents interface {
 	// EventsAfter reads what was stored after a mark ("" means everything), oldest first, and gives the next mark.
-	EventsAfter(ctx context.Context, mark string) (events [][]byte, next string, err error)
+	EventsAfter(ctx context.Context, mark string) (found [][]byte, next string, err error)
 }
 
 // happened is what this controller has told, with the errors of the route's workers, also of those that are gone.
