@@ -23,7 +23,7 @@ const (
 	mostAnswer    = 64 << 20
 	workersAtOnce = 16
 	pageSize      = 10_000 // the most that there is: a worker makes and sorts its whole list for each page
-	topicsAtOnce  = 100 // in one question to the measuring service
+	topicsAtOnce  = 100    // in one question to the measuring service
 	windowBehind  = 10 * time.Minute
 )
 
