@@ -157,6 +157,7 @@ func (t *tenure) awaitName(ctx context.Context) error {
 	patience := t.session.Timeout() + t.p.cfg.TakeoverGrace
 	tick := time.NewTicker(max(t.session.Timeout()/nameChecks, time.Millisecond))
 	defer tick.Stop()
+	links := t.session.Links()
 	for over, last := false, began; ; {
 		changed := make(chan struct{}, 1)
 		data, stat, err := t.session.Get(ctx, path, func(Event) { changed <- struct{}{} })
@@ -179,9 +180,10 @@ func (t *tenure) awaitName(ctx context.Context) error {
 			case <-changed:
 				again = true
 			case now := <-tick.C:
-				// While ZooKeeper was silent, or this process stood still, nobody counted the other session's time here.
-				if t.session.Silence() > t.session.SilenceLimit() || now.Sub(last) > t.session.SilenceLimit() {
-					began = now
+				// While ZooKeeper was silent, or this process stood still, nobody counted the other session's time here; and a server
+				// that was started anew counts it from the beginning.
+				if t.session.Silence() > t.session.SilenceLimit() || now.Sub(last) > t.session.SilenceLimit() || t.session.Links() != links {
+					began, links = now, t.session.Links()
 				}
 				last = now
 				over = now.Sub(began) >= patience

@@ -203,6 +203,36 @@ func TestSecondProcessOfOneNameIsRefusedAndStealsNothing(t *testing.T) {
 	first.bring("topic", Online, Offline, "0")
 }
 
+// A server that was started again gives every session its whole time-out anew: so the node of a former self may stay for much longer than
+// one, and a process that counted on regardless took it for somebody alive and gave up.
+func TestWaitForItsNameBeginsAgainWithEveryConnection(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.open(r.cfg)
+	require.NoError(t, r.admin.AddInstance(t.Context(), newInstance("a_1")))
+	path := r.cfg.Cluster.liveInstance("a_1")
+	data, err := NewRecord("a_1").Encode()
+	require.NoError(t, err)
+	require.NoError(t, first.CreateEphemeral(t.Context(), path, data))
+	m := r.prepare("a_1", func(c *ParticipantConfig, _ *ParticipantDeps) {
+		c.SessionTimeout, c.TakeoverGrace = 3*time.Second, 500*time.Millisecond
+	})
+	m.run()
+	lost := time.NewTicker(1500 * time.Millisecond)
+	defer lost.Stop()
+	for range 5 {
+		select {
+		case <-lost.C:
+			r.proxy.Cut()
+			require.NoError(t, r.proxy.Heal())
+		case <-m.done:
+			require.NoError(t, m.stop(), "it gave up although no session's time had passed without a new connection")
+		}
+	}
+	require.NoError(t, first.Delete(t.Context(), path, AnyVersion))
+	m.awaitMember("")
+}
+
 func TestTooManyStatesForATransactionAreCarriedOverAfterTheLiveNode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -31,6 +31,7 @@ type Session struct {
 	// answered is the start of the last request that was answered, in nanoseconds since began.
 	answered  atomic.Int64
 	connected atomic.Bool
+	links     atomic.Int64  // connections that have had the session
 	first     chan struct{} // closed when the session is there
 	done      chan struct{} // closed when it is over
 	calls     sync.WaitGroup
@@ -113,6 +114,9 @@ func (s *Session) Err() error {
 // Connected says whether there is a connection at the moment, as far as known.
 func (s *Session) Connected() bool { return s.connected.Load() }
 
+// Links counts the connections that have had the session. Between two readings that agree no connection was lost and made again.
+func (s *Session) Links() int64 { return s.links.Load() }
+
 // Silence is the time since the start of the last request that was answered. While it is shorter than Timeout, the session exists for sure:
 // ZooKeeper has counted its time-out from the arrival of that request at the earliest.
 func (s *Session) Silence() time.Duration {
@@ -168,6 +172,7 @@ func (s *Session) event(e zk.Event) {
 func (s *Session) begin() {
 	id, timeout, asked := s.link.granted()
 	s.answer(asked)
+	s.links.Add(1)
 	s.connected.Store(true)
 	select {
 	case <-s.first:
