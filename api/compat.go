@@ -27,6 +27,7 @@ var (
 // Fleet is a route's cluster of workers as its leader sees and changes it. Errors beside those named are whatever keeps a change from being
 // made.
 type Fleet interface {
+	Operator
 	// Topics lists what is mirrored, in order.
 	Topics() []string
 	// Topic gives one; false if it is not mirrored.

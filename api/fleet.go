@@ -64,20 +64,16 @@ func workerLister() lister[Worker] {
 // fleetRoutes are the calls that only the leader of a cluster can answer.
 func (s *Server) fleetRoutes(mux *router) {
 	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request, Fleet){
-		"GET /api/v1/workers":                                       listWorkers,
-		"POST /api/v1/workers/{id}/drain":                           drainWorker(true),
-		"POST /api/v1/workers/{id}/enable":                          drainWorker(false),
-		"POST /api/v1/rebalance":                                    rebalance,
-		"POST /api/v1/topics":                                       addTopic,
-		"DELETE /api/v1/topics/{topic}":                             removeTopic,
-		"POST /api/v1/topics/{topic}/expand":                        expandTopic,
-		"POST /api/v1/topics/{topic}/pause":                         pauseTopic(true),
-		"POST /api/v1/topics/{topic}/resume":                        pauseTopic(false),
-		"POST /api/v1/topics/{topic}/partitions/{partition}/pause":  pausePartition(true),
-		"POST /api/v1/topics/{topic}/partitions/{partition}/resume": pausePartition(false),
-		"POST /api/v1/topics/{topic}/partitions/{partition}/move":   movePartition,
-		"GET /api/v1/backup":                                        backup,
-		"POST /api/v1/restore":                                      restore,
+		"GET /api/v1/workers":                                     listWorkers,
+		"POST /api/v1/workers/{id}/drain":                         drainWorker(true),
+		"POST /api/v1/workers/{id}/enable":                        drainWorker(false),
+		"POST /api/v1/rebalance":                                  rebalance,
+		"POST /api/v1/topics":                                     addTopic,
+		"DELETE /api/v1/topics/{topic}":                           removeTopic,
+		"POST /api/v1/topics/{topic}/expand":                      expandTopic,
+		"POST /api/v1/topics/{topic}/partitions/{partition}/move": movePartition,
+		"GET /api/v1/backup":                                      backup,
+		"POST /api/v1/restore":                                    restore,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			fleet, ok := s.deps.Leadership.Fleet()
@@ -228,25 +224,6 @@ func expandTopic(w http.ResponseWriter, r *http.Request, fleet Fleet) {
 	done(w, http.StatusAccepted, nil, err)
 }
 
-// pauseTopic takes every partition of a topic off, or lets them all go on.
-func pauseTopic(on bool) func(http.ResponseWriter, *http.Request, Fleet) {
-	return func(w http.ResponseWriter, r *http.Request, fleet Fleet) {
-		name := r.PathValue("topic")
-		topic, ok := fleet.Topic(name)
-		if !ok {
-			refuseWrite(w, fmt.Errorf("%w: topic %q is not mirrored", ErrNotFound, name))
-			return
-		}
-		for p := range topic.Partitions {
-			if err := fleet.TakeOff(r.Context(), route.Partition{Topic: name, Partition: p}, on); err != nil && !errors.Is(err, ErrAlready) {
-				refuseWrite(w, err)
-				return
-			}
-		}
-		w.WriteHeader(http.StatusAccepted)
-	}
-}
-
 // partitionOf is the partition that a path names.
 func partitionOf(r *http.Request) (route.Partition, error) {
 	n, err := strconv.ParseInt(r.PathValue("partition"), 10, 32)
@@ -254,18 +231,6 @@ func partitionOf(r *http.Request) (route.Partition, error) {
 		return route.Partition{}, fmt.Errorf("%w: partition %q is no number", ErrInvalid, r.PathValue("partition"))
 	}
 	return route.Partition{Topic: r.PathValue("topic"), Partition: int32(n)}, nil
-}
-
-func pausePartition(on bool) func(http.ResponseWriter, *http.Request, Fleet) {
-	return func(w http.ResponseWriter, r *http.Request, fleet Fleet) {
-		p, err := partitionOf(r)
-		if err == nil {
-			if err = fleet.TakeOff(r.Context(), p, on); errors.Is(err, ErrAlready) {
-				err = nil // what is asked for holds
-			}
-		}
-		done(w, http.StatusAccepted, nil, err)
-	}
 }
 
 func movePartition(w http.ResponseWriter, r *http.Request, fleet Fleet) {

@@ -45,6 +45,9 @@ func (s *Server) routes() *router {
 	if s.deps.Leadership != nil {
 		s.fleetRoutes(mux)
 	}
+	if s.deps.Leadership != nil || s.deps.Operator != nil {
+		s.operatorRoutes(mux)
+	}
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Registry, promhttp.HandlerOpts{}))

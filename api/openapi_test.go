@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -71,16 +72,23 @@ func (f answeringFleet) Add(context.Context, string, int32) error { return f.err
 func (f answeringFleet) AddFromSource(context.Context, string) (int32, error) {
 	return 3, f.err
 }
-func (f answeringFleet) Expand(context.Context, string, int32) error          { return f.err }
-func (f answeringFleet) Delete(context.Context, string) error                 { return f.err }
-func (f answeringFleet) TakeOff(context.Context, route.Partition, bool) error { return f.err }
-func (f answeringFleet) Drain(context.Context, string, bool) error            { return f.err }
-func (f answeringFleet) Move(context.Context, route.Partition, string) error  { return f.err }
-func (f answeringFleet) Backup() ([]byte, error)                              { return []byte(`{"v":1,"topics":{}}`), f.err }
-func (f answeringFleet) Restore(context.Context, []byte) error                { return f.err }
-
-func (f answeringFleet) Rebalance(context.Context) error { return f.err }
-func (f answeringFleet) Workers() []FleetWorker {
+func (f answeringFleet) Expand(context.Context, string, int32) error                  { return f.err }
+func (f answeringFleet) Delete(context.Context, string) error                         { return f.err }
+func (f answeringFleet) TakeOff(context.Context, route.Partition, bool) error         { return f.err }
+func (f answeringFleet) Drain(context.Context, string, bool) error                    { return f.err }
+func (f answeringFleet) Move(context.Context, route.Partition, string) error          { return f.err }
+func (f answeringFleet) Backup() ([]byte, error)                                      { return []byte(`{"v":1,"topics":{}}`), f.err }
+func (f answeringFleet) Restore(context.Context, []byte) error                        { return f.err }
+func (f answeringFleet) Reset(context.Context, route.Partition, operator.Place) error { return f.err }
+func (f answeringFleet) Retry(context.Context, route.Partition) error                 { return f.err }
+func (f answeringFleet) LimitTopic(context.Context, string, operator.Limits) error    { return f.err }
+func (f answeringFleet) LimitPartition(context.Context, route.Partition, operator.Limits) error {
+	return f.err
+}
+func (f answeringFleet) PauseTopic(context.Context, string, bool) error              { return f.err }
+func (f answeringFleet) PausePartition(context.Context, route.Partition, bool) error { return f.err }
+func (f answeringFleet) Rebalance(context.Context) error                             { return f.err }
+func (answeringFleet) Workers() []FleetWorker {
 	p := route.Partition{Topic: "orders", Partition: 2}
 	return []FleetWorker{{ID: "w1", Live: true, Partitions: []route.Partition{p}, Rates: map[route.Partition]FleetRate{p: {Bytes: 1.5, Messages: 2}}}, {ID: "w2"}}
 }
@@ -101,8 +109,13 @@ func serverOf(t *testing.T, role string, lead Leadership, change func(*Config, *
 	id := h.server.deps.Identity
 	id.Role = role
 	deps := Deps{Log: hclog.NewNullLogger(), Mirror: h.mirror, Events: h.log, Registry: prometheus.NewRegistry(), Identity: id}
-	if role == "controller" {
+	switch l, leads := lead.(leader); {
+	case role == "controller":
 		deps.Leadership = lead
+	case role == "standalone" && leads:
+		deps.Operator = l.fleet
+	case role == "standalone":
+		deps.Operator = answeringFleet{}
 	}
 	s, err := New(cfg, deps)
 	require.NoError(t, err)
@@ -180,10 +193,13 @@ type request struct {
 // bodies are what a successful write brings.
 func bodies() map[string]string {
 	return map[string]string{
-		"POST /api/v1/topics":                                     `{"topic":"orders"}`,
-		"POST /api/v1/topics/{topic}/expand":                      `{"partitions":6}`,
-		"POST /api/v1/topics/{topic}/partitions/{partition}/move": `{"worker":"w1"}`,
-		"POST /api/v1/restore":                                    `{"v":1}`,
+		"POST /api/v1/topics":                                      `{"topic":"orders"}`,
+		"POST /api/v1/topics/{topic}/expand":                       `{"partitions":6}`,
+		"POST /api/v1/topics/{topic}/partitions/{partition}/move":  `{"worker":"w1"}`,
+		"PUT /api/v1/topics/{topic}/limits":                        `{"records_per_second":5}`,
+		"PUT /api/v1/topics/{topic}/partitions/{partition}/limits": `{"bytes_per_second":5}`,
+		"POST /api/v1/topics/{topic}/partitions/{partition}/reset": `{"to":"earliest"}`,
+		"POST /api/v1/restore":                                     `{"v":1}`,
 	}
 }
 

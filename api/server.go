@@ -62,6 +62,8 @@ type Deps struct {
 	// Leadership is set where a cluster of workers is led: the leader answers for it.
 	Leadership Leadership
 	Peers      http.RoundTripper // the way to the leader, see NewPeers; needed beside Leadership
+	// Operator does what people ask of topics and partitions where there is no Leadership; nil: that is refused.
+	Operator Operator
 }
 
 // Server answers HTTP.

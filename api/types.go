@@ -36,6 +36,7 @@ type Snapshot struct {
 const (
 	StateStarting  = "starting"
 	StateMirroring = "mirroring"
+	StatePaused    = "paused" // of partitions alone
 	StateSuspended = "suspended"
 	StateHalted    = "halted"
 	StateDegraded  = "degraded"

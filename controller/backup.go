@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -30,6 +31,8 @@ type SavedTopic struct {
 	Partitions int32            `json:"partitions"`
 	Owners     map[int32]string `json:"owners"`
 	Off        []int32          `json:"off,omitempty"` // partitions that are taken off
+	// Settings are what operators have set; nil if there is nothing.
+	Settings *operator.Topic `json:"settings,omitempty"`
 }
 
 // SavedVersion is the version of Saved that this code writes and reads.
@@ -50,6 +53,9 @@ func (t *Term) Save() Saved {
 				saved.Off = append(saved.Off, p)
 			}
 		}
+		if set, ok := s.Settings[name]; ok && !set.IsZero() {
+			saved.Settings = &set
+		}
 		out.Topics = append(out.Topics, saved)
 	}
 	out.Excluded = append(out.Excluded, sortedKeys(s.Excluded)...)
@@ -61,7 +67,7 @@ func (t *Term) Save() Saved {
 	return out
 }
 
-// Restore brings back what a backup has and the cluster has not: topics, partitions, exclusions, what is taken off or drained. Nothing is taken
+// Restore brings back what a backup has and the cluster has not: topics, partitions, settings, exclusions, what is taken off or drained. Nothing is taken
 // away, and partitions go to the workers that the backup names if these are there and the partitions have no owner yet. *InvalidError.
 func (t *Term) Restore(ctx context.Context, saved Saved) error {
 	if saved.Version != SavedVersion {
@@ -70,6 +76,11 @@ func (t *Term) Restore(ctx context.Context, saved Saved) error {
 	for _, topic := range saved.Topics {
 		if err := checkTopic(topic.Topic, topic.Partitions); err != nil {
 			return err
+		}
+		if topic.Settings != nil {
+			if err := invalid(topic.Settings.Validate()); err != nil {
+				return fmt.Errorf("settings of topic %s: %w", topic.Topic, err)
+			}
 		}
 	}
 	for _, name := range saved.Excluded {
@@ -115,7 +126,14 @@ func (t *Term) restoreTopic(ctx context.Context, saved SavedTopic) error {
 			}
 		}
 	}
-	return err
+	if err != nil || saved.Settings == nil {
+		return err
+	}
+	return t.configure(ctx, saved.Topic, func(now *operator.Topic) {
+		if now.IsZero() {
+			*now = saved.Settings.Clone()
+		}
+	})
 }
 
 // backups writes the assignment into a folder when it has changed.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -81,6 +82,8 @@ type State struct {
 	Excluded map[string]bool
 	// Pins name the worker that a partition must stay on.
 	Pins map[route.Partition]string
+	// Settings are what operators have set for topics, of those that differ from others. Not to be changed.
+	Settings map[string]operator.Topic
 }
 
 // names gives the topics in order.
@@ -109,7 +112,7 @@ type Cluster interface {
 	// Write replaces topics, each if it still has its Version; ErrConflict if one has not: a part may have been
 	// written then, and State shows what the other writer left.
 	Write(ctx context.Context, topics []Topic) error
-	// Drop removes a topic; the workers are told to let go of it. *NotFoundError if it is not there.
+	// Drop removes a topic with what operators asked of it; the workers are told to let go of it. *NotFoundError if it is not there.
 	Drop(ctx context.Context, topic string) error
 	// Drain sets or clears a worker's tag. *NotFoundError if no such worker ever joined.
 	Drain(ctx context.Context, worker string, on bool) error
@@ -119,6 +122,10 @@ type Cluster interface {
 	Exclude(ctx context.Context, topic string, on bool) error
 	// Pin says which worker a partition must stay on; an empty name takes that back. Repeating is no error.
 	Pin(ctx context.Context, p route.Partition, worker string) error
+	// Configure changes what operators have set for a topic; the workers follow it. change may be called again.
+	Configure(ctx context.Context, topic string, change func(*operator.Topic)) error
+	// Command leaves a command for the worker that runs the partition, or will, in place of an earlier one.
+	Command(ctx context.Context, p route.Partition, c operator.Command) error
 	// Reset lets a worker leave ERROR for a partition: it goes to OFFLINE and on to what the ideal state wants.
 	Reset(ctx context.Context, worker string, p route.Partition) error
 }

@@ -22,6 +22,8 @@ const (
 	controllersFolder = "controllers" // <id>, ephemeral: where the leader's API is
 	workersFolder     = "workers"     // <id>, ephemeral: where a worker's API is
 	pinsFolder        = "pins"        // <topic>/<partition>: the worker that it must stay on
+	topicsFolder      = "topics"      // <topic>: what operators have set
+	commandsFolder    = "commands"    // <topic>/<partition>: what shall be done once; removed by the worker that did it
 	fieldAddress      = "address"     // base URL
 	fieldWorker       = "worker"
 )

@@ -7,6 +7,7 @@
 //   - partition counts only grow, what is placed stays placed, a partition that is taken off (blacklisted) stays off through moves and
 //     expansions;
 //   - nothing moves unless its owner is gone, drained or stuck, or the balance gains by it (package assign decides that);
+//   - what operators ask is written where workers follow it (settings, commands), by the leader alone;
 //   - no job ends by an error: it is logged, counted, and the job's next run goes ahead;
 //   - reading changes nothing.
 //

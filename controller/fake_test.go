@@ -14,6 +14,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -26,12 +27,13 @@ type fakeCluster struct {
 	rival   func() // called once before the next write, as another writer that is faster
 	resets  []route.Partition
 	failing map[route.Partition]bool // partitions that workers report as ERROR
+	orders  map[route.Partition]operator.Command
 }
 
 func newFakeCluster(workers ...string) *fakeCluster {
-	c := &fakeCluster{changed: make(chan struct{}), failing: map[route.Partition]bool{}, state: &State{
+	c := &fakeCluster{changed: make(chan struct{}), failing: map[route.Partition]bool{}, orders: map[route.Partition]operator.Command{}, state: &State{
 		Topics: map[string]Topic{}, Workers: map[string]Worker{}, Views: map[string]Assignment{}, Balancing: true,
-		Excluded: map[string]bool{}, Pins: map[route.Partition]string{},
+		Excluded: map[string]bool{}, Pins: map[route.Partition]string{}, Settings: map[string]operator.Topic{},
 	}}
 	for _, id := range workers {
 		c.live(id, true)
@@ -45,6 +47,7 @@ func (c *fakeCluster) edit(change func(s *State)) {
 	defer c.mu.Unlock()
 	s := *c.state
 	s.Topics, s.Workers, s.Excluded, s.Pins = maps.Clone(s.Topics), maps.Clone(s.Workers), maps.Clone(s.Excluded), maps.Clone(s.Pins)
+	s.Settings = maps.Clone(s.Settings)
 	change(&s)
 	s.Views = map[string]Assignment{}
 	for name, topic := range s.Topics {
@@ -124,7 +127,7 @@ func (c *fakeCluster) Write(_ context.Context, topics []Topic) error {
 }
 
 func (c *fakeCluster) Drop(_ context.Context, topic string) error {
-	c.edit(func(s *State) { delete(s.Topics, topic) })
+	c.edit(func(s *State) { delete(s.Topics, topic); delete(s.Settings, topic) })
 	return nil
 }
 
@@ -161,6 +164,30 @@ func (c *fakeCluster) Pin(_ context.Context, p route.Partition, worker string) e
 		}
 	})
 	return nil
+}
+
+func (c *fakeCluster) Configure(_ context.Context, topic string, change func(*operator.Topic)) error {
+	c.edit(func(s *State) {
+		now := s.Settings[topic].Clone()
+		change(&now)
+		s.Settings[topic] = now
+	})
+	return nil
+}
+
+func (c *fakeCluster) Command(_ context.Context, p route.Partition, command operator.Command) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.orders[p] = command
+	return nil
+}
+
+// ordered is the last command for a partition.
+func (c *fakeCluster) ordered(p route.Partition) (operator.Command, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	command, ok := c.orders[p]
+	return command, ok
 }
 
 func (c *fakeCluster) Reset(_ context.Context, _ string, p route.Partition) error {

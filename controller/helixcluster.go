@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/causeway-mirror/causeway/helix"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -42,7 +43,8 @@ type helixCluster struct {
 	balance  bool
 	excluded map[string]bool
 	pins     map[route.Partition]string
-	odd      map[string]bool // partitions with names that are none, told once
+	settings map[string]operator.Topic // by topic, of those that have any
+	odd      map[string]bool           // partitions with names that are none, told once
 }
 
 // ownWrite is what this term wrote last, or read when a write of its own was refused.
@@ -64,13 +66,13 @@ func newHelixCluster(t *helix.Term, cluster helix.Cluster, log hclog.Logger) *he
 	return &helixCluster{
 		term: t, cluster: cluster, log: log, woken: make(chan struct{}, 1), changed: make(chan struct{}), state: &State{},
 		wrote: map[string]ownWrite{}, seen: map[string]seenTopic{}, balance: true, excluded: map[string]bool{},
-		pins: map[route.Partition]string{}, odd: map[string]bool{},
+		pins: map[route.Partition]string{}, settings: map[string]operator.Topic{}, odd: map[string]bool{},
 	}
 }
 
 // prepare reads what the term itself does not follow.
 func (c *helixCluster) prepare(ctx context.Context) error {
-	if err := errors.Join(c.readBalancing(ctx), c.readExcluded(ctx), c.readPins(ctx)); err != nil {
+	if err := errors.Join(c.readBalancing(ctx), c.readExcluded(ctx), c.readPins(ctx), c.readSettings(ctx)); err != nil {
 		return err
 	}
 	c.refresh()
@@ -204,6 +206,7 @@ func (c *helixCluster) refresh() {
 	for _, i := range instances {
 		s.Workers[i.Name] = Worker{ID: i.Name, Live: i.Live(), Draining: slices.Contains(i.Tags, drainTag), Disabled: !i.Enabled}
 	}
+		Settings: c.settings,
 	seen := make(map[string]seenTopic, len(resources))
 	for _, r := range resources {
 		if r.Ideal != nil {
@@ -396,7 +399,7 @@ func (c *helixCluster) Drop(ctx context.Context, topic string) error {
 		return translate(err)
 	}
 	c.own(ownWrite{topic: Topic{Name: topic}, gone: true})
-	return nil
+	return c.forget(ctx, topic)
 }
 
 // Drain implements Cluster.
@@ -477,15 +480,17 @@ func (c *helixCluster) Exclude(ctx context.Context, topic string, on bool) error
 
 // Pin implements Cluster.
 func (c *helixCluster) Pin(ctx context.Context, p route.Partition, worker string) error {
-	session, at := c.term.Session(), c.cluster.Property(propertyFolder, pinsFolder, p.Topic, partitionName(p.Partition))
+	at := []string{propertyFolder, pinsFolder, p.Topic, partitionName(p.Partition)}
+	var err error
 	if worker == "" {
-		if err := session.Delete(ctx, at, helix.AnyVersion); err != nil && !errors.Is(err, helix.ErrNotFound) {
-			return translate(err)
-		}
-	} else if err := session.Update(ctx, at, partitionName(p.Partition), func(r *helix.Record) error {
-		r.Simple[fieldWorker] = worker
-		return nil
-	}); err != nil {
+		err = c.term.Admin().RemoveProperty(ctx, at...)
+	} else {
+		err = c.term.Admin().UpdateProperty(ctx, func(r *helix.Record) error {
+			r.Simple[fieldWorker] = worker
+			return nil
+		}, at...)
+	}
+	if err != nil {
 		return translate(err)
 	}
 	c.mu.Lock()

@@ -59,7 +59,8 @@ func newLagTable(cfg Config) *lagTable {
 
 // measure reads ends and committed positions of every partition, mirrored at the moment or not.
 func (t *Term) measure(ctx context.Context) error {
-	parts := t.cluster.State().partitions()
+	state := t.cluster.State()
+	parts := state.partitions()
 	ends, err := t.deps.Source.Ends(ctx, parts)
 	if err != nil {
 		return fmt.Errorf("read the source's ends: %w", err)
@@ -73,7 +74,7 @@ func (t *Term) measure(ctx context.Context) error {
 	}
 	now := time.Now()
 	t.record(parts, ends, stored, now)
-	if slices.ContainsFunc(parts, func(p route.Partition) bool { return t.lag.stuck(p, now) }) {
+	if slices.ContainsFunc(parts, func(p route.Partition) bool { return !state.Paused(p.Topic) && t.lag.stuck(p, now) }) {
 		t.crew.again(now)
 		t.wake()
 	}

@@ -192,7 +192,7 @@ func (t *Term) weighed(s *State) []assign.Partition {
 		topic := s.Topics[p.Topic]
 		part := assign.Partition{
 			Partition: p, Weight: assign.UnknownWeight, Owner: topic.Owner(p.Partition), Pin: s.Pins[p],
-			Blacklisted: topic.Off(p.Partition), Stuck: t.lag.stuck(p, now),
+			Blacklisted: topic.Off(p.Partition), Stuck: !s.Paused(p.Topic) && t.lag.stuck(p, now),
 		}
 		if known, ok := rate.of(p); ok {
 			part.Weight = known.Bytes

@@ -54,16 +54,15 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
 		return 0
 	}
-	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
-	switch due, limited := l.dueLocked(now); {
-	case !due:
+	due, most := l.dueLocked(now)
+	if !due {
 		return 0
-	case limited: // the more comes at once, the longer the debt
-		limit = leastLimit
 	}
+	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
 	if l.meter.merging {
 		limit = max(limit, mergeAhead*int64(l.plan.Merge))
 	}
+	limit = min(limit, most)
 	if l.out.phase == certifying && l.stuckLocked() {
 		limit = minFetch // one batch is enough to try with
 	}

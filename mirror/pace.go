@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,11 +93,18 @@ func (p *paces) limited() bool {
 	return p.records.perSecond > 0 || p.bytes.perSecond > 0
 }
 
-// open says whether more may be fetched, and whether there is a limit at all.
-func (p *paces) open(now time.Time) (open, limited bool) {
+// open says whether more may be fetched, and at most how many bytes at once: what is due in a second, or the rate would be kept in leaps.
+func (p *paces) open(now time.Time, bytesPerRecord float64) (open bool, most float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.records.open(now) && p.bytes.open(now), p.records.perSecond > 0 || p.bytes.perSecond > 0
+	most = math.Inf(1)
+	if p.bytes.perSecond > 0 {
+		most = p.bytes.perSecond
+	}
+	if p.records.perSecond > 0 {
+		most = min(most, p.records.perSecond*bytesPerRecord)
+	}
+	return p.records.open(now) && p.bytes.open(now), most
 }
 
 func (p *paces) took(records, bytes int64) {
@@ -164,14 +172,18 @@ func (l *Lane) pace(limits *limits) {
 	l.paced()
 }
 
-// dueLocked says whether the lane may fetch more, and whether a limit holds for it at all.
-func (l *Lane) dueLocked(now time.Time) (due, limited bool) {
-	due = true
-	for _, p := range l.paces {
-		open, bound := p.open(now)
-		due, limited = due && open, limited || bound
+// dueLocked says whether the lane may fetch more, and at most how many bytes by the limits that hold for it.
+func (l *Lane) dueLocked(now time.Time) (due bool, most int64) {
+	bytesPerRecord := 0.0 // as long as it is not known: then as little as can be asked for
+	if l.meter.records > 0 {
+		bytesPerRecord = float64(l.meter.bytes) / float64(l.meter.records)
 	}
-	return due, limited
+	due, chunk := true, float64(math.MaxInt32)
+	for _, p := range l.paces {
+		open, most := p.open(now, bytesPerRecord)
+		due, chunk = due && open, min(chunk, most)
+	}
+	return due, max(int64(chunk), minFetch)
 }
 
 // paced wakes the source of a lane that was turned away, if it would not be now.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/controller"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -109,6 +110,39 @@ func (f *fleet) Delete(ctx context.Context, topic string) error {
 // TakeOff implements api.Fleet.
 func (f *fleet) TakeOff(ctx context.Context, p route.Partition, off bool) error {
 	return meaning(f.Term.TakeOff(ctx, p, off))
+}
+
+// PausePartition implements api.Operator.
+func (f *fleet) PausePartition(ctx context.Context, p route.Partition, on bool) error {
+	if err := f.TakeOff(ctx, p, on); !errors.Is(err, api.ErrAlready) { // else what is asked for holds
+		return err
+	}
+	return nil
+}
+
+// PauseTopic implements api.Operator.
+func (f *fleet) PauseTopic(ctx context.Context, topic string, on bool) error {
+	return meaning(f.Term.PauseTopic(ctx, topic, on))
+}
+
+// LimitTopic implements api.Operator.
+func (f *fleet) LimitTopic(ctx context.Context, topic string, l operator.Limits) error {
+	return meaning(f.Term.LimitTopic(ctx, topic, l))
+}
+
+// LimitPartition implements api.Operator.
+func (f *fleet) LimitPartition(ctx context.Context, p route.Partition, l operator.Limits) error {
+	return meaning(f.Term.LimitPartition(ctx, p, l))
+}
+
+// Reset implements api.Operator.
+func (f *fleet) Reset(ctx context.Context, p route.Partition, to operator.Place) error {
+	return meaning(f.Term.Reset(ctx, p, to))
+}
+
+// Retry implements api.Operator.
+func (f *fleet) Retry(ctx context.Context, p route.Partition) error {
+	return meaning(f.Term.Retry(ctx, p))
 }
 
 // Drain implements api.Fleet.
