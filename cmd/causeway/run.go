@@ -97,7 +97,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	root.AddCommand(
 		newDemo(stdout, stderr), newStandalone(stdout, stderr), newStatus(stdout), newTopics(stdout), newPartitions(stdout),
-		newEvents(stdout), newWait(stdout), newVerify(stdout, stderr), newConfig(stdout), newVersion(stdout),
+		newWorkers(stdout), newOffsets(stdout), newBackup(stdout), newRestore(stdout), newEvents(stdout), newWait(stdout),
+		newVerify(stdout, stderr), newConfig(stdout), newVersion(stdout),
 	)
 	tellAllFlags(root)
 	return root

@@ -144,6 +144,7 @@ func TestFlagsComplete(t *testing.T) {
 		{[]string{"standalone", "--log-level", "w"}, "warn"},
 		{[]string{"status", "-o", ""}, "yaml"},
 		{[]string{"verify", "--from", ""}, "checkpoint"},
+		{[]string{"partitions", "reset", "--to", "l"}, "latest"},
 	} {
 		code, stdout, stderr := command(t.Context(), append([]string{"__complete"}, row.args...)...)
 		require.Equal(t, exitOK, code, stderr)

@@ -6,15 +6,18 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mirror/causeway/api"
-	"github.com/causeway-mirror/causeway/route"
 )
 
 func newTopics(stdout io.Writer) *cobra.Command {
-	return group("topics", "Show topics of the route", newTopicsList(stdout), newTopicsDescribe(stdout))
+	return group("topics", "Show and change the topics of the route",
+		newTopicsList(stdout), newTopicsDescribe(stdout), newTopicsAdd(stdout), newTopicsRemove(stdout), newTopicsExpand(stdout),
+		newTopicsPause(stdout), newTopicsResume(stdout), newTopicsLimit(stdout),
+	)
 }
 
 func newTopicsList(stdout io.Writer) *cobra.Command {
@@ -74,7 +77,7 @@ func newTopicsDescribe(stdout io.Writer) *cobra.Command {
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		var topic api.Topic
-		if err := c.get(cmd.Context(), "/api/v1/topics/"+url.PathEscape(args[0]), nil, &topic); err != nil {
+		if err := c.get(cmd.Context(), topicPath(args[0]), nil, &topic); err != nil {
 			return asExit(err)
 		}
 		return asExit(out.print(stdout, topic, func(t *table) {
@@ -91,54 +94,18 @@ func newTopicsDescribe(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-func newPartitions(stdout io.Writer) *cobra.Command {
-	var (
-		c             client
-		out           output
-		topic, filter string
-	)
-	list := &cobra.Command{
-		Use: "list", Short: "List partitions with state, offsets and lag", Args: cobra.NoArgs,
-		RunE: action(func(ctx context.Context) error {
-			q := filterQuery(filter)
-			if topic != "" {
-				q.Set("topic", topic)
-			}
-			parts, err := getAll[api.Partition](ctx, &c, "/api/v1/partitions", q)
-			if err == nil && topic != "" && len(parts) == 0 { // the topic is not mirrored, or the filter keeps nothing of it: the API knows
-				err = c.get(ctx, "/api/v1/topics/"+url.PathEscape(topic), nil, &api.Topic{})
-			}
-			if err != nil {
-				return err
-			}
-			return out.print(stdout, parts, func(t *table) { partitionRows(t, parts) })
-		}),
-	}
-	c.flag(list)
-	out.flag(list)
-	list.Flags().StringVar(&topic, "topic", "", "only partitions of this topic")
-	list.Flags().StringVar(&filter, "filter", "", "only partitions whose name or state contains this text")
-	return group("partitions", "Show partitions of the route", list)
-}
-
-func partitionRows(t *table, parts []api.Partition) {
-	t.row("PARTITION", "TARGET", "STATE", "ACKED", "COMMITTED", "END", "LAG", "BEHIND", "RECORDS", "PATH", "REASON")
-	for i := range parts {
-		p := &parts[i]
-		source := route.Partition{Topic: p.Topic, Partition: p.Partition}
-		target := route.Partition{Topic: p.TargetTopic, Partition: p.TargetPartition}
-		reason := p.Reason
-		if reason == "" {
-			reason = p.LastError
-		}
-		t.row(source.String(), target.String(), p.State, count(p.Acked), count(p.Committed), count(p.SourceEnd), count(p.LagRecords),
-			seconds(p.LagSeconds), rate(p.RecordsPerSecond), p.Path, reason)
-	}
-}
-
 func filterQuery(filter string) url.Values {
 	if filter == "" {
 		return url.Values{}
 	}
 	return url.Values{"filter": {filter}}
+}
+
+// topicPath is where the API has a topic, or what belongs to it.
+func topicPath(topic string, below ...string) string {
+	parts := []string{"/api/v1/topics", url.PathEscape(topic)}
+	for _, part := range below {
+		parts = append(parts, url.PathEscape(part))
+	}
+	return strings.Join(parts, "/")
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// backupView is what of a backup is told. The rest is the controller's.
+type backupView struct {
+	Topics []struct {
+		Partitions int64 `json:"partitions"`
+	} `json:"topics"`
+}
+
+// contents counts what a backup holds.
+func contents(backup []byte) (string, error) {
+	var view backupView
+	if err := json.Unmarshal(backup, &view); err != nil {
+		return "", err
+	}
+	partitions := int64(0)
+	for _, topic := range view.Topics {
+		partitions += topic.Partitions
+	}
+	return some(int64(len(view.Topics)), "topic") + " with " + some(partitions, "partition"), nil
+}
+
+// some counts things: 1 topic, 2 topics.
+func some(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return count(n) + " " + thing
+}
+
+func newBackup(stdout io.Writer) *cobra.Command {
+	var (
+		c    client
+		file string
+	)
+	cmd := &cobra.Command{
+		Use: "backup", Short: "Write down which topics are mirrored, by which workers, and their settings", Args: cobra.NoArgs,
+		RunE: action(func(ctx context.Context) error {
+			var backup json.RawMessage
+			if err := c.get(ctx, "/api/v1/backup", nil, &backup); err != nil {
+				return c.whose(ctx, err)
+			}
+			if file == "" {
+				_, err := fmt.Fprintf(stdout, "%s\n", backup)
+				return err
+			}
+			held, err := contents(backup)
+			if err != nil {
+				return fmt.Errorf("read backup: %w", err)
+			}
+			if err = replaceFile(file, append(backup, '\n')); err != nil {
+				return fault("--output", file, causeOf(err))
+			}
+			_, err = fmt.Fprintf(stdout, "%s: %s written\n", file, held)
+			return err
+		}),
+	}
+	c.flag(cmd)
+	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, instead of the standard output")
+	return cmd
+}
+
+// replaceFile writes a file so that a reader sees the old one or the new one, whole.
+func replaceFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func newRestore(stdout io.Writer) *cobra.Command {
+	return verb{
+		use: "restore FILE", short: "Bring back what a backup has and the cluster has not; nothing is taken away", args: cobra.ExactArgs(1),
+		do: func(ctx context.Context, c *client, args []string) (string, error) {
+			backup, err := os.ReadFile(args[0])
+			if err != nil {
+				return "", fault("FILE", args[0], causeOf(err))
+			}
+			held, err := contents(backup)
+			if err != nil {
+				return "", fault("FILE", args[0], "is no backup: "+err.Error())
+			}
+			err = c.send(ctx, http.MethodPost, "/api/v1/restore", json.RawMessage(backup), nil)
+			return fmt.Sprintf("%s: restored; it holds %s", args[0], held), err
+		},
+	}.command(stdout)
+}
