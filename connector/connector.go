@@ -71,6 +71,7 @@ type partition struct {
 	recount bool
 	begun   bool // it ran before, so there must be a checkpoint
 	since   time.Time
+	checked time.Time    // when it was last read what is stored of it
 	lane    *mirror.Lane // nil until it runs
 	slot    *producer.Slot
 	leave   bool
@@ -137,6 +138,8 @@ func (c *Connector) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchLoop(control) })
 	watching.Go(func() { c.doubtLoop(control) })
+	watching.Go(func() { c.limitLoop(control) })
+	watching.Go(func() { c.shortLoop(control) })
 	err := c.control(control)
 	ended(nil)
 	watching.Wait()

@@ -11,8 +11,15 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// doubtTick is how often lanes are asked whether another owner seems to have begun an epoch.
-const doubtTick = 200 * time.Millisecond
+const (
+	// doubtTick is how often lanes are asked whether another owner seems to have begun an epoch.
+	doubtTick = 200 * time.Millisecond
+	// checkEvery is how often it is read what is stored of a partition that nobody doubts: an idle one saves nothing, and so would not learn that
+	// its position was deleted or set.
+	checkEvery = time.Minute
+	// mostChecks is how many of those are read at once, so that ten thousand of them are no burst.
+	mostChecks = 100
+)
 
 // doubtLoop reads checkpoints again that may not be what their lanes go by any more. Where the store names another epoch, or another program
 // has set the position, the partition is started anew from there, and where the checkpoint is gone it halts with the start; else the lane goes on
@@ -28,11 +35,12 @@ func (c *Connector) doubtLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		c.doubted(doubted)
+		c.doubted(doubted, time.Now())
 		if len(doubted) == 0 {
 			continue
 		}
-		known, err := c.deps.Store.Load(ctx, slices.Collect(maps.Keys(doubted)))
+		parts, err := c.reread(ctx, doubted)
+		c.drain(ctx, parts)
 		if errors.Is(err, offsets.ErrUnavailable) {
 			continue // asked again
 		}
@@ -40,20 +48,40 @@ func (c *Connector) doubtLoop(ctx context.Context) {
 			c.deps.Log.Warn("checkpoints can't be read again", "partitions", len(doubted), "err", err)
 		}
 		told = err != nil
-		c.drain(ctx, c.superseded(doubted, known, absent(err)))
 		clear(doubted)
 	}
 }
 
-// doubted adds what lanes go by that are in doubt.
-func (c *Connector) doubted(to map[route.Partition]offsets.Checkpoint) {
+// reread loads what is stored of partitions and lists those that must be started anew. One that can't be read says nothing of the others.
+func (c *Connector) reread(ctx context.Context, lanes map[route.Partition]offsets.Checkpoint) (parts []*partition, err error) {
+	known, err := c.deps.Store.Load(ctx, slices.Collect(maps.Keys(lanes)))
+	if err == nil || !absent(err) || len(lanes) == 1 {
+		return c.superseded(lanes, known, absent(err)), err
+	}
+	var faults []error
+	for key, at := range lanes {
+		some, err := c.reread(ctx, map[route.Partition]offsets.Checkpoint{key: at})
+		parts, faults = append(parts, some...), append(faults, err)
+	}
+	return parts, errors.Join(faults...)
+}
+
+// doubted adds what lanes go by that are in doubt, and some of which nothing was read for long.
+func (c *Connector) doubted(to map[route.Partition]offsets.Checkpoint, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	checks := 0
 	for key, p := range c.parts {
 		if p.lane == nil || p.gone {
 			continue
 		}
-		if at, doubt := p.lane.Doubted(); doubt {
+		at, doubt := p.lane.Doubted()
+		if !doubt && checks < mostChecks && now.Sub(p.checked) > checkEvery {
+			doubt = true
+			checks++
+		}
+		if doubt {
+			p.checked = now
 			to[key] = at
 		}
 	}

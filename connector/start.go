@@ -369,10 +369,7 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 	slot := c.producer.Slot(target, shared)
 	plan := mirror.Plan{
 		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
-		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime",
-	}
-	if n, err := strconv.Atoi(t.configs["max.message.bytes"]); err == nil {
-		plan.MaxBatchBytes = n
+		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
 	if c.cfg.Merge && t.replicas > 1 {
 		plan.Merge = mergeBytes
