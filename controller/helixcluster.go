@@ -202,11 +202,11 @@ func (c *helixCluster) refresh() {
 	s := &State{
 		Topics: make(map[string]Topic, len(resources)), Workers: make(map[string]Worker, len(instances)),
 		Views: make(map[string]Assignment, len(resources)), Balancing: c.balance, Excluded: c.excluded, Pins: c.pins,
+		Settings: c.settings,
 	}
 	for _, i := range instances {
 		s.Workers[i.Name] = Worker{ID: i.Name, Live: i.Live(), Draining: slices.Contains(i.Tags, drainTag), Disabled: !i.Enabled}
 	}
-		Settings: c.settings,
 	seen := make(map[string]seenTopic, len(resources))
 	for _, r := range resources {
 		if r.Ideal != nil {
