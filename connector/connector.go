@@ -19,6 +19,7 @@ import (
 	"github.com/causeway-mirror/causeway/internal/slab"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/producer"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/wire"
@@ -57,6 +58,7 @@ type Connector struct {
 	mu        sync.Mutex // guards what follows; taken before a lane's and those of the two ends, never while one of them is held
 	parts     map[route.Partition]*partition
 	suspended bool
+	settings  map[string]operator.Topic // by topic, of those that have any
 	route     routeState
 }
 
@@ -69,7 +71,8 @@ type partition struct {
 	told   bool            // an event told that it is halted, so its end must be told too
 	// recount: what lies beyond the checkpoint can't be counted any more, so the next start begins a new epoch.
 	recount bool
-	begun   bool // it ran before, so there must be a checkpoint
+	wish    *wish // a reset that it is to be started anew with
+	begun   bool  // it ran before, so there must be a checkpoint
 	since   time.Time
 	checked time.Time    // when it was last read what is stored of it
 	lane    *mirror.Lane // nil until it runs
@@ -101,7 +104,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	c := &Connector{
 		cfg: cfg, deps: deps, source: source, target: target, admin: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
 		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
-		parts: map[route.Partition]*partition{}, claims: newClaims(deps.Store, deps.Worker),
+		parts: map[route.Partition]*partition{}, settings: map[string]operator.Topic{}, claims: newClaims(deps.Store, deps.Worker),
 	}
 	label := deps.Route.String()
 	c.mirror = mirror.New(cfg.mirror(), mirror.Deps{
@@ -258,7 +261,7 @@ func (c *Connector) pending() (starting []*partition) {
 	return starting
 }
 
-// stale lists the partitions whose checkpoint can't be gone on from: they are started anew, in a new epoch.
+// stale lists the partitions that can't go on from their checkpoint, or shall not: they are started anew, in a new epoch.
 func (c *Connector) stale() (parts []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +270,7 @@ func (c *Connector) stale() (parts []*partition) {
 			continue
 		}
 		recreated, recount := p.lane.Stale()
-		if recreated || recount {
+		if recreated || recount || p.wish != nil { // a reset that came while it was being started
 			p.gone, p.recount = true, recount
 			parts = append(parts, p)
 		}
@@ -300,7 +303,8 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 		close(p.left)
 	} else { // it is to be started anew, or was added again meanwhile
 		c.parts[p.source] = &partition{
-			source: p.source, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, begun: true, left: p.left,
+			source: p.source, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, wish: p.wish, begun: true,
+			left: p.left,
 		}
 	}
 	c.mu.Unlock()

@@ -8,6 +8,9 @@
 // Whoever says which partitions are this worker's (standalone: all; a cluster: its state model) uses Online and Offline, which wait for the
 // store and for what is in flight, never for a cluster of Kafka that is away.
 //
+// What operators ask it does too: Configure (pauses, limits), Retry, and Reset, which is the only way in which a position is set back or ahead,
+// with events of what is copied again or not at all.
+//
 // Run owns all goroutines: the parts, the control loop, and one per partition that is being drained. It must not import helix, statemodel,
 // controller or api.
 package connector

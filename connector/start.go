@@ -345,7 +345,7 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 		if !ok {
 			continue // told already
 		}
-		if ready[p.source], err = c.continueFrom(ctx, t, at, p.recount); err != nil {
+		if ready[p.source], err = c.begin(ctx, t, p, at); err != nil {
 			c.blocked([]*partition{p}, err)
 			faults = append(faults, err)
 			delete(ready, p.source)
@@ -386,6 +386,7 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 		if c.suspended {
 			lane.Suspend()
 		}
+		lane.Pause(c.pausedLocked(source))
 		slot.Attach(lane) // with the lock held, so that who finds the lane and takes it away finds it with both ends
 		c.fetchers.Add(source, at.SourceTopicID, lane)
 	}

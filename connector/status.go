@@ -54,7 +54,7 @@ func (c *Connector) Status() Status {
 	s.RecordsPerSecond = c.route.rate
 	for _, p := range c.parts {
 		if p.lane == nil {
-			s.Partitions = append(s.Partitions, unstarted(p))
+			s.Partitions = append(s.Partitions, unstarted(p, c.pausedLocked(p.source)))
 			continue
 		}
 		s.Partitions = append(s.Partitions, running(p.lane.Status()))
@@ -89,6 +89,8 @@ func (c *Connector) waiting() map[mirror.State]int {
 	for _, p := range c.parts {
 		switch {
 		case p.lane != nil:
+		case c.pausedLocked(p.source):
+			states[mirror.Paused]++
 		case p.halted:
 			states[mirror.Halted]++
 		default:
@@ -98,12 +100,15 @@ func (c *Connector) waiting() map[mirror.State]int {
 	return states
 }
 
-func unstarted(p *partition) PartitionStatus {
+func unstarted(p *partition, paused bool) PartitionStatus {
 	s := PartitionStatus{
 		Source: p.source, Target: p.target, State: string(mirror.Starting), Reason: p.reason, LastError: p.reason, Path: "raw", LagRecords: -1,
 		SourceStart: -1, SourceEnd: -1, SourceLastStable: -1, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1,
 	}
-	if p.halted {
+	switch {
+	case paused:
+		s.State = string(mirror.Paused)
+	case p.halted:
 		s.State = string(mirror.Halted)
 	}
 	return s
