@@ -16,11 +16,13 @@ import (
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -83,6 +85,12 @@ func (f *fakeMirror) Snapshot() api.Snapshot { return f.state }
 func (*fakeMirror) WaitCaughtUp(context.Context, string, int64) (int64, bool, error) {
 	return 0, true, nil
 }
+
+func (*fakeMirror) Configure(string, operator.Topic) {}
+
+func (*fakeMirror) Retry(route.Partition) bool { return false }
+
+func (*fakeMirror) Reset(context.Context, route.Partition, connector.Reset) error { return nil }
 
 type discoveryHarness struct {
 	*discovery

@@ -20,10 +20,12 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
+	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -36,6 +38,10 @@ type mirrorer interface {
 	// Snapshot, WaitCaughtUp: see api.Mirror.
 	Snapshot() api.Snapshot
 	WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error)
+	// Configure, Retry, Reset: see connector.Connector.
+	Configure(topic string, t operator.Topic)
+	Retry(p route.Partition) bool
+	Reset(ctx context.Context, p route.Partition, r connector.Reset) error
 }
 
 // service is a whole mirror in one process: discovery, mirror, store and HTTP.
@@ -46,6 +52,7 @@ type service struct {
 	store     *bolt.Store
 	admins    []*cluster.Admin
 	mirror    mirrorer
+	desk      *desk
 	discovery *discovery
 	history   *engine.History
 	server    *api.Server
@@ -98,6 +105,9 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	if v.mirror, err = build(*s, engine.Deps{Log: v.log, Registerer: registry, Store: v.store, Events: log, Handler: h}); err != nil {
 		return err
 	}
+	if v.desk, err = openDesk(s.Offsets.Dir, v.mirror, v.log.Named("desk")); err != nil {
+		return err
+	}
 	source := cluster.NewAdmin(s.Route.Source, v.log.Named("source"))
 	target := cluster.NewAdmin(s.Route.Target, v.log.Named("target"))
 	v.admins = []*cluster.Admin{source, target}
@@ -112,7 +122,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 		}
 	}
 	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
-		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry,
+		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry, Operator: v.desk,
 		Identity: api.Identity{Role: "standalone", Version: version, Revision: builtFrom(), Worker: s.worker(), Route: s.RouteName(), Started: time.Now()},
 	})
 	return err
@@ -147,6 +157,7 @@ func (v *service) run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { v.discovery.run(working) })
+	wg.Go(func() { v.desk.run(working) })
 	wg.Go(func() {
 		if err := v.history.Keep(serving); err != nil {
 			v.log.Error("errors are no longer kept over a restart", "err", err)

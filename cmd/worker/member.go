@@ -26,15 +26,26 @@ type member struct {
 	cfg         helix.ParticipantConfig
 	participant *helix.Participant
 	model       *statemodel.Model
+	desk        *desk
 	address     string // of the API; empty if there is none
 
 	mu  sync.Mutex
 	why string // guarded by mu; why it is none yet
 }
 
+// memberDeps are what a member acts on.
+type memberDeps struct {
+	log     hclog.Logger
+	reg     prometheus.Registerer
+	model   *statemodel.Model
+	hands   hands
+	address string // of the API; empty if there is none
+}
+
 // newMember builds the participant; it does no IO.
-func newMember(s *settings, model *statemodel.Model, address string, log hclog.Logger, reg prometheus.Registerer) (*member, error) {
-	m := &member{log: log.Named("member"), cfg: helix.DefaultParticipantConfig(), model: model, address: address}
+func newMember(s *settings, deps memberDeps) (*member, error) {
+	log := deps.log
+	m := &member{log: log.Named("member"), cfg: helix.DefaultParticipantConfig(), model: deps.model, address: deps.address}
 	m.cfg.ZooKeeper, m.cfg.Cluster = s.Coordination.ZooKeeper, helix.Cluster(s.Coordination.Cluster)
 	m.cfg.SessionTimeout, m.cfg.Instance = s.Coordination.SessionTimeout.Duration(), s.id
 	if err := m.cfg.Validate(); err != nil {
@@ -42,8 +53,9 @@ func newMember(s *settings, model *statemodel.Model, address string, log hclog.L
 	}
 	m.participant = helix.NewParticipant(m.cfg, helix.ParticipantDeps{
 		Handler: m, Log: log.Named("helix"), Joined: m.joined,
-		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"route": s.RouteName().String()}, reg),
+		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"route": s.RouteName().String()}, deps.reg),
 	})
+	m.desk = newDesk(m.cfg.Cluster, deps.hands, log)
 	m.tell(fmt.Sprintf("zookeeper %s has not let it join the cluster %s yet", m.cfg.ZooKeeper, m.cfg.Cluster))
 	return m, nil
 }
@@ -87,8 +99,11 @@ func (m *member) state() (joined bool, why string) {
 	return false, m.why
 }
 
-// joined does what lives as long as the membership: it publishes where the API is, and has partitions leave ERROR.
+// joined does what lives as long as the membership: it follows what operators ask, publishes where the API is, and has partitions leave ERROR.
 func (m *member) joined(ctx context.Context, s *helix.Session) {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() { m.desk.serve(ctx, s) })
 	m.tell("out of the cluster " + string(m.cfg.Cluster) + "; it joins again when zookeeper answers")
 	if m.address != "" {
 		m.publish(ctx, s)
@@ -145,6 +160,12 @@ func (m *member) Transition(ctx context.Context, t helix.Transition) error {
 	p, err := partitionOf(t.Partition)
 	if err != nil {
 		return err
+	}
+	if t.To == helix.Online {
+		if err := m.desk.ready(ctx); err != nil {
+			return err
+		}
+		defer m.desk.arrive()
 	}
 	return m.model.Transition(ctx, p, statemodel.State(t.From), statemodel.State(t.To))
 }

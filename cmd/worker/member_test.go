@@ -18,6 +18,7 @@ import (
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/conf"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/statemodel"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
@@ -30,6 +31,11 @@ type recorder struct {
 	suspended bool
 	resumed   int
 	breaks    int // so many more times Online fails
+
+	settings map[string]operator.Topic
+	done     []string // commands
+	reset    map[route.Partition]bool
+	cut      int // so many more times a reset fails after it is stored
 }
 
 func (r *recorder) Online(_ context.Context, p route.Partition) error {
@@ -93,7 +99,9 @@ func newStage(t *testing.T, cluster string) *stage {
 	proxy, err := kafkatest.NewProxy(zookeeper.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	st := &stage{recorder: &recorder{running: map[route.Partition]bool{}}, cluster: cluster, proxy: proxy}
+	st := &stage{cluster: cluster, proxy: proxy, recorder: &recorder{
+		running: map[route.Partition]bool{}, settings: map[string]operator.Topic{}, reset: map[route.Partition]bool{},
+	}}
 	at := helix.Config{ZooKeeper: zookeeper.Addr(), Cluster: helix.Cluster(cluster), SessionTimeout: time.Minute}
 	st.session, err = helix.Open(t.Context(), at, hclog.NewNullLogger())
 	require.NoError(t, err)
@@ -105,7 +113,9 @@ func newStage(t *testing.T, cluster string) *stage {
 	happened := events.NewLog(s.RouteName(), s.id, 10, hclog.NewNullLogger(), prometheus.NewRegistry())
 	retry := statemodel.Config{RetryLeast: 50 * time.Millisecond, RetryMost: 200 * time.Millisecond}
 	model := statemodel.New(retry, statemodel.Deps{Partitions: st.recorder, Events: happened, Log: hclog.NewNullLogger()})
-	st.member, err = newMember(&s, model, "http://w1:8080", hclog.NewNullLogger(), prometheus.NewRegistry())
+	st.member, err = newMember(&s, memberDeps{
+		log: hclog.NewNullLogger(), reg: prometheus.NewRegistry(), model: model, hands: st.recorder, address: "http://w1:8080",
+	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -143,7 +143,7 @@ func (v *service) assemble(h *handler.Handler) error {
 		return err
 	}
 	v.model = statemodel.New(statemodel.DefaultConfig(), statemodel.Deps{Partitions: v.engine, Events: log, Log: v.log.Named("states")})
-	if v.member, err = newMember(s, v.model, v.address(), v.log, v.registry); err != nil {
+	if v.member, err = newMember(s, memberDeps{log: v.log, reg: v.registry, model: v.model, hands: v.engine, address: v.address()}); err != nil {
 		return err
 	}
 	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
