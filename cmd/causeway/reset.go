@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -69,15 +69,14 @@ func (p *resetPlace) String() string { return string(*p) }
 // Type names the value in help texts.
 func (*resetPlace) Type() string { return "place" }
 
-// Set takes one of the forms.
+// Set takes what the API does.
 func (p *resetPlace) Set(text string) error {
-	offset, numberErr := strconv.ParseInt(text, 10, 64)
-	_, timeErr := time.Parse(time.RFC3339, text)
-	if text != "earliest" && text != "latest" && (numberErr != nil || offset < 0) && timeErr != nil {
-		return errors.New("must be earliest, latest, an offset of 0 or more, or a time such as 2026-01-02T15:04:05Z")
+	_, err := operator.ParsePlace(text)
+	if wrong, ok := errors.AsType[*operator.InvalidError](err); ok {
+		return errors.New(wrong.Reason)
 	}
 	*p = resetPlace(text)
-	return nil
+	return err
 }
 
 // json is its form in the API: offsets are numbers there.
