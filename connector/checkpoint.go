@@ -38,9 +38,9 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 	if len(sources) == 0 {
 		return nil
 	}
-	r, err := c.producerID(ctx)
+	r, err := c.deps.Store.Route(ctx)
 	if err != nil {
-		return err
+		return storeError("load route", err)
 	}
 	begins, err := c.begins(ctx, t, r, sources)
 	if err != nil {
@@ -64,13 +64,11 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 	for _, source := range slices.SortedFunc(maps.Keys(sources), route.Partition.Compare) {
 		end, shared := targetEnd(source)
 		first := offsets.Checkpoint{
-			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset, ProducerID: r.ProducerID,
+			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset,
 			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: c.fingerprint(t), Writer: c.deps.Worker,
 		}
-		if shared { // two sequences under one id can't live in one partition
-			if first.ProducerID, first.ProducerEpoch, err = c.target.InitProducerID(ctx); err != nil {
-				return fmt.Errorf("take a producer id: %w", err)
-			}
+		if first.ProducerID, err = c.newcomer(ctx, t, shared, end.Offset); err != nil {
+			return err
 		}
 		firsts = append(firsts, offsets.Beginning{Next: first})
 	}

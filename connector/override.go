@@ -27,14 +27,17 @@ func (c *Connector) overridden(ctx context.Context, t *pair, at offsets.Checkpoi
 	next.SourceTopicID, next.TargetTopicID = t.source.ID, t.target.ID
 	severity := events.Warning
 	if at.ProducerID < 0 {
-		if err := c.identify(ctx, &next, shared); err != nil {
+		if next.ProducerID, err = c.newcomer(ctx, t, shared, end); err != nil {
 			return at, err
 		}
-		severity = events.Info // its first start here
+		next.ProducerEpoch, severity = -1, events.Info // the epoch before the first; its first start here
 	}
-	c.deps.Events.Emit(events.Of(at.Partition, events.CheckpointOverridden, severity, "another program has stored a position: it is gone on from there").
-		Range(at.SourceOffset, at.SourceOffset))
-	return c.newEpoch(ctx, at, next)
+	next, err = c.newEpoch(ctx, at, next)
+	if err == nil { // once: a beginning that fails is tried again
+		c.deps.Events.Emit(events.Of(at.Partition, events.CheckpointOverridden, severity, "another program has stored a position: it is gone on from there").
+			Range(at.SourceOffset, at.SourceOffset))
+	}
+	return next, err
 }
 
 func (c *Connector) targetEnd(ctx context.Context, t *pair, to route.Partition) (route.Offset, error) {
@@ -52,17 +55,31 @@ func (c *Connector) targetEnd(ctx context.Context, t *pair, to route.Partition) 
 	return ends[to].Offset, nil
 }
 
-// identify gives a checkpoint that has no producer id one; the epoch is the one before the first.
-func (c *Connector) identify(ctx context.Context, at *offsets.Checkpoint, shared bool) error {
-	if !shared {
+// newcomer is the producer id of a partition whose first record goes to that offset of the target. The route's own is for logs to which nothing
+// was ever written. Any other may know it, of a time whose checkpoint was deleted since: it would refuse the first sequences of a new beginning
+// for ever, or take a batch of the same length for the one that it has.
+func (c *Connector) newcomer(ctx context.Context, t *pair, shared bool, end route.Offset) (int64, error) {
+	switch {
+	case shared: // two sequences under one id can't live in one partition
+		return c.freshID(ctx)
+	case end == 0:
 		r, err := c.producerID(ctx)
-		at.ProducerID, at.ProducerEpoch = r.ProducerID, -1
-		return err
+		return r.ProducerID, err
+	case t.newcomers == nil:
+		id, err := c.freshID(ctx)
+		if err != nil {
+			return id, err
+		}
+		t.newcomers = &id
 	}
-	id, _, err := c.target.InitProducerID(ctx) // two sequences under one id can't live in one partition
+	return *t.newcomers, nil
+}
+
+// freshID takes a producer id that nobody has used. Its first epoch is 0.
+func (c *Connector) freshID(ctx context.Context) (int64, error) {
+	id, _, err := c.target.InitProducerID(ctx)
 	if err != nil {
-		return fmt.Errorf("target: take a producer id: %w", err)
+		return id, fmt.Errorf("target: take a producer id: %w", err)
 	}
-	at.ProducerID, at.ProducerEpoch = id, -1
-	return nil
+	return id, nil
 }

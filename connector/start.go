@@ -7,7 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/events"
@@ -35,10 +38,12 @@ type pair struct {
 	replicas int
 	expires  time.Duration
 	noZstd   bool
+	// newcomers is the producer id of the partitions that begin now on a target which may know the route's; nil until one is needed.
+	newcomers *int64
 }
 
-// startAll starts what can be started; all says that nothing is left, the error why something is. Each partition has its own reason too.
-func (c *Connector) startAll(ctx context.Context, parts []*partition) (all bool, err error) {
+// startAll starts what can be started; whole says that nothing is left, the error why something is. Each partition has its own reason too.
+func (c *Connector) startAll(ctx context.Context, parts []*partition) (whole bool, err error) {
 	byTopic := map[string]*pair{}
 	for _, p := range parts {
 		t := byTopic[p.source.Topic]
@@ -58,24 +63,34 @@ func (c *Connector) startAll(ctx context.Context, parts []*partition) (all bool,
 		c.blocked(parts, fmt.Errorf("target: %w", err))
 		return false, err
 	}
-	all = true
-	var faults []error
-	for _, name := range names {
+	all, faults := true, make([]error, len(names))
+	var unfinished atomic.Bool
+	var topics errgroup.Group
+	topics.SetLimit(topicsAtOnce)
+	for i, name := range names {
 		t := byTopic[name]
 		if t.topic.Source == "" {
 			all = false // told already
 			continue
 		}
-		wanted := len(t.parts)
-		if err := c.startTopic(ctx, t); err != nil {
-			c.blocked(t.parts, err)
-			all = false
-			faults = append(faults, err)
-		}
-		all = all && len(t.parts) == wanted // those left out are told already
+		topics.Go(func() error {
+			wanted := len(t.parts)
+			faults[i] = c.startTopic(ctx, t)
+			if faults[i] != nil {
+				c.blocked(t.parts, faults[i])
+			}
+			if faults[i] != nil || len(t.parts) < wanted { // those left out are told already
+				unfinished.Store(true)
+			}
+			return nil
+		})
 	}
-	return all, errors.Join(faults...)
+	err = errors.Join(topics.Wait(), errors.Join(faults...))
+	return all && !unfinished.Load(), err
 }
+
+// topicsAtOnce is how many topics are started side by side: each waits several times for the store and for brokers.
+const topicsAtOnce = 16
 
 // blocked notes why partitions don't run yet.
 func (c *Connector) blocked(parts []*partition, err error) {
