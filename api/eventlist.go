@@ -110,7 +110,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, since int64, mat
 	defer beat.Stop()
 	for {
 		found, fresh := s.deps.Events.Since(since)
-		s.extend(w, 0)
+		s.extend(w, heartbeat) // over HTTP/2 a deadline ends the answer, also while nothing is written
 		for i := range found {
 			since = found[i].ID
 			if match(&found[i]) && writeEvent(w, &found[i]) != nil {
@@ -123,7 +123,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, since int64, mat
 		select {
 		case <-fresh:
 		case <-beat.C:
-			s.extend(w, 0)
+			s.extend(w, heartbeat)
 			if _, err := w.Write([]byte(": still here\n\n")); err != nil {
 				return
 			}

@@ -1,15 +1,18 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/internal/testkit"
 )
 
@@ -212,4 +216,49 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 	_, err = all.ReadFrom(conn) // returns when the server closes
 	require.NoError(t, err)
 	require.Contains(t, all.String(), "200 OK")
+}
+
+// Over TLS clients speak HTTP/2, in which deadlines are a stream's.
+func TestLongPollsAndStreamsWorkOverHTTP2(t *testing.T) {
+	t.Parallel()
+	ca := testkit.NewAuthority(t)
+	h := newHarness(t)
+	cfg := DefaultConfig()
+	cfg.CertFile, cfg.KeyFile = ca.Files(t, "me")
+	cfg.WriteTimeout = 200 * time.Millisecond
+	var err error
+	h.server, err = New(cfg, Deps{Log: hclog.NewNullLogger(), Mirror: h.mirror, Events: h.log, Registry: prometheus.NewRegistry(), Identity: h.server.deps.Identity})
+	require.NoError(t, err)
+	base, stop := startServer(t, h)
+	ended := sync.OnceValue(stop)
+	defer func() { require.NoError(t, ended()) }()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	get := func(accept string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https"+base[len("http"):]+"/api/v1/events?wait=600ms", http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("Accept", accept)
+		resp, err := transport.RoundTrip(r)
+		require.NoError(t, err)
+		require.Equal(t, 2, resp.ProtoMajor)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		return resp
+	}
+	began := time.Now()
+	resp := get("application/json")
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Contains(t, string(body), `"items":[]`)
+	require.GreaterOrEqual(t, time.Since(began), 600*time.Millisecond)
+
+	resp = get("text/event-stream")
+	defer resp.Body.Close()
+	timer := time.NewTimer(3 * cfg.WriteTimeout) // longer than an answer that does not stream may take
+	<-timer.C
+	h.log.Emit(events.Event{Type: events.RouteRecovered, Severity: events.Info, Message: "new"})
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "id: ")
+	require.NoError(t, ended(), "an open stream does not hold the shutdown")
 }
