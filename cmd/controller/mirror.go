@@ -84,7 +84,7 @@ func (v *view) partition(t *controller.Term, s *controller.State, topic controll
 		}
 		one.State, one.Reason = standing(s, topic, p, owner)
 	}
-	if lag, ok := t.Lag(p); ok && (!told || one.LagRecords < 0) {
+	if lag, ok := t.Lag(p); ok && (!told || one.LagRecords < 0 || one.State == api.StatePaused) { // a paused one looks at nothing
 		one.SourceLastStable, one.Committed = lag.End, lag.Committed
 		one.LagRecords, one.LagSeconds = lag.Records, lag.Time.Seconds()
 	}
@@ -99,7 +99,9 @@ func standing(s *controller.State, topic controller.Topic, p route.Partition, ow
 	case !s.Workers[owner].Live:
 		return "unassigned", "its worker " + owner + " is gone"
 	case topic.Off(p.Partition):
-		return "paused", "it is blacklisted"
+		return api.StatePaused, "it is blacklisted"
+	case s.Paused(p.Topic):
+		return api.StatePaused, "its topic is"
 	}
 	switch s.Views[p.Topic][p.Partition][owner] {
 	case controller.Online:
