@@ -400,6 +400,34 @@ func TestLagIsTheDistanceOfPositions(t *testing.T) {
 	})
 }
 
+func TestPositionsOfIdlePartitionsAreReadSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		idle, behind := part("orders", 0), part("orders", 1)
+		r.source.ends[idle], r.positions.at[idle] = 100, 100
+		r.source.ends[behind], r.positions.at[behind] = 100, 50
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 2))
+		pass(10 * time.Minute)
+		require.InDelta(t, 10, r.positions.readsOf(idle), 2, "once a minute: nothing can have happened but by hand")
+		require.InDelta(t, 60, r.positions.readsOf(behind), 2)
+
+		r.source.set(func() { r.source.ends[idle] = 150 })
+		r.positions.set(idle, 120)
+		pass(11 * time.Second)
+		lag, _ := term.Lag(idle)
+		require.EqualValues(t, 30, lag.Records, "one that gets records is read at once")
+		r.positions.set(idle, 150)
+		pass(11 * time.Second)
+		lag, _ = term.Lag(idle)
+		require.Zero(t, lag.Records)
+		r.positions.set(idle, 10) // by hand
+		pass(askAgain + 11*time.Second)
+		lag, _ = term.Lag(idle)
+		require.EqualValues(t, 140, lag.Records)
+	})
+}
+
 func TestAStuckPartitionTriesOtherWorkersAFewTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()

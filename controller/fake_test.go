@@ -282,8 +282,9 @@ func (k *fakeKafka) set(change func()) {
 
 // fakePositions are committed positions.
 type fakePositions struct {
-	mu sync.Mutex
-	at map[route.Partition]route.Offset
+	mu    sync.Mutex
+	at    map[route.Partition]route.Offset
+	reads map[route.Partition]int
 }
 
 func (f *fakePositions) Load(_ context.Context, parts []route.Partition) (map[route.Partition]offsets.Checkpoint, error) {
@@ -291,11 +292,19 @@ func (f *fakePositions) Load(_ context.Context, parts []route.Partition) (map[ro
 	defer f.mu.Unlock()
 	out := map[route.Partition]offsets.Checkpoint{}
 	for _, p := range parts {
+		f.reads[p]++
 		if at, ok := f.at[p]; ok {
 			out[p] = offsets.Checkpoint{Partition: p, SourceOffset: at}
 		}
 	}
 	return out, nil
+}
+
+// readsOf counts how often a position was read.
+func (f *fakePositions) readsOf(p route.Partition) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reads[p]
 }
 
 func (f *fakePositions) set(p route.Partition, at route.Offset) {
@@ -320,7 +329,7 @@ func newRig(t *testing.T, cfg Config, workers ...string) *rig {
 	t.Helper()
 	r := &rig{
 		cluster: newFakeCluster(workers...), source: &fakeKafka{counts: map[string]int32{}, ends: map[route.Partition]route.Offset{}},
-		target: &fakeKafka{counts: map[string]int32{}}, positions: &fakePositions{at: map[route.Partition]route.Offset{}},
+		target: &fakeKafka{counts: map[string]int32{}}, positions: &fakePositions{at: map[route.Partition]route.Offset{}, reads: map[route.Partition]int{}},
 		registry: prometheus.NewRegistry(),
 	}
 	who := route.Route{Source: "a", Target: "b", ID: "1"}

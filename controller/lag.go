@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -40,6 +39,7 @@ type track struct {
 	rate  float64   // records a second that the source gets, smoothed
 	moves int       // made for lack of progress since the last progress
 	moved time.Time
+	asked time.Time // when the committed position was last asked for
 }
 
 // lagTable holds the tracks of a term.
@@ -57,7 +57,7 @@ func newLagTable(cfg Config) *lagTable {
 	return &lagTable{cfg: cfg.Lag, giv: cfg.Stuck, tracks: map[route.Partition]*track{}}
 }
 
-// measure reads ends and committed positions of every partition, mirrored at the moment or not.
+// measure reads ends and committed positions of every partition, mirrored at the moment or not, but for the positions of those that are settled.
 func (t *Term) measure(ctx context.Context) error {
 	state := t.cluster.State()
 	parts := state.partitions()
@@ -65,15 +65,19 @@ func (t *Term) measure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the source's ends: %w", err)
 	}
-	stored, err := t.deps.Positions.Load(ctx, parts)
+	unsettled, committed := t.lag.unsettled(parts, ends, time.Now())
+	stored, err := t.deps.Positions.Load(ctx, unsettled)
 	if err != nil && len(stored) == 0 {
 		return fmt.Errorf("read committed positions: %w", err)
 	}
 	if err != nil { // of some partitions; the others' lag is known all the same
 		t.deps.Log.Warn("committed positions can't be read", "error", err)
 	}
+	for p, c := range stored {
+		committed[p] = c.SourceOffset
+	}
 	now := time.Now()
-	t.record(parts, ends, stored, now)
+	t.record(parts, ends, committed, now)
 	if slices.ContainsFunc(parts, func(p route.Partition) bool { return !state.Paused(p.Topic) && t.lag.stuck(p, now) }) {
 		t.crew.again(now)
 		t.wake()
@@ -81,8 +85,33 @@ func (t *Term) measure(ctx context.Context) error {
 	return nil
 }
 
+// askAgain is after how long the position of a partition that was at its end is read although the source has not grown: somebody may have set it
+// back by hand.
+const askAgain = time.Minute
+
+// unsettled gives the partitions whose committed positions are to be read, and the positions of the others: those that had reached the end, which
+// has not moved since. With thousands of idle partitions, to read all of them each time would be most of what ZooKeeper does.
+func (l *lagTable) unsettled(parts []route.Partition, ends map[route.Partition]route.Offset, now time.Time) ([]route.Partition, map[route.Partition]route.Offset) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var ask []route.Partition
+	committed := make(map[route.Partition]route.Offset, len(parts))
+	for _, p := range parts {
+		tr := l.tracks[p]
+		if end, ok := ends[p]; ok && tr != nil && tr.last.Records == 0 && tr.last.End == end && now.Sub(tr.asked) < askAgain {
+			committed[p] = tr.last.Committed
+			continue
+		}
+		ask = append(ask, p)
+		if tr != nil {
+			tr.asked = now
+		}
+	}
+	return ask, committed
+}
+
 // record takes a measurement of all partitions.
-func (t *Term) record(parts []route.Partition, ends map[route.Partition]route.Offset, stored map[route.Partition]offsets.Checkpoint, now time.Time) {
+func (t *Term) record(parts []route.Partition, ends, stored map[route.Partition]route.Offset, now time.Time) {
 	t.lag.mu.Lock()
 	defer t.lag.mu.Unlock()
 	t.lag.missed = 0
@@ -92,9 +121,9 @@ func (t *Term) record(parts []route.Partition, ends map[route.Partition]route.Of
 			end = route.NoOffset
 			t.lag.missed++
 		}
-		committed := route.NoOffset
-		if c, ok := stored[p]; ok {
-			committed = c.SourceOffset
+		committed, ok := stored[p]
+		if !ok {
+			committed = route.NoOffset
 		}
 		s := t.lag.takeLocked(p, end, committed, now)
 		if s.Records >= 0 {
