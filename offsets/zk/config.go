@@ -16,7 +16,8 @@ const leastSession = 2 * time.Second
 
 // Config says where the positions of a route are.
 type Config struct {
-	// Address is ZooKeeper's servers and the node below which everything lies: "host:port,host:port/chroot". A missing port is 2181.
+	// Address is ZooKeeper's servers and the node below which everything lies, which must be there: "host:port,host:port/chroot". A missing port is
+	// 2181.
 	Address string
 	// Group is the consumer group under whose name uReplicator keeps the route's offsets.
 	Group string

@@ -29,6 +29,9 @@ func (s *Store) SaveEvent(ctx context.Context, event []byte) error {
 		path, err := call(ctx, s.session, func(c *zookeeper.Conn) (string, error) {
 			return c.Create(s.at.events()+"/"+eventPrefix, event, zookeeper.FlagSequence, zookeeper.WorldACL(zookeeper.PermAll))
 		})
+		if rivalry(err) {
+			s.parents.forget() // one of them was removed
+		}
 		if err != nil {
 			return err
 		}

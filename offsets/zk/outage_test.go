@@ -223,8 +223,9 @@ func TestZooKeeperIsNotThereAtTheStart(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	p.Refuse()
-	cfg := config(t, newPlace())
-	cfg.Address, cfg.Timeout = p.Addr()+newPlace(), 300*time.Millisecond
+	place := newPlace()
+	cfg := config(t, place)
+	cfg.Address, cfg.Timeout = p.Addr()+place, 300*time.Millisecond
 	s := open(t, cfg)
 	_, err = s.Route(t.Context())
 	requireUnavailable(t, err)
@@ -237,8 +238,9 @@ func TestCloseIsPromptWhateverTheServerDoes(t *testing.T) {
 	p, err := kafkatest.NewProxy(kafkatest.SharedZooKeeper(t).Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
-	cfg := config(t, newPlace())
-	cfg.Address, cfg.SessionTimeout, cfg.Timeout = p.Addr()+newPlace(), time.Minute, time.Minute
+	place := newPlace()
+	cfg := config(t, place)
+	cfg.Address, cfg.SessionTimeout, cfg.Timeout = p.Addr()+place, time.Minute, time.Minute
 	s := open(t, cfg)
 	require.NoError(t, s.SaveRoute(t.Context(), offsets.NoRoute()))
 	p.Blackhole()
@@ -267,8 +269,9 @@ func TestSilentServerIsLeftForAnother(t *testing.T) {
 		p.Blackhole()
 		silent = append(silent, p.Addr())
 	}
-	cfg := config(t, newPlace())
-	cfg.Address, cfg.SessionTimeout, cfg.Timeout = strings.Join(append(silent, good), ",")+newPlace(), leastSession, 5*leastSession
+	place := newPlace()
+	cfg := config(t, place)
+	cfg.Address, cfg.SessionTimeout, cfg.Timeout = strings.Join(append(silent, good), ",")+place, leastSession, 5*leastSession
 	var stores sync.WaitGroup
 	var errs [4]error
 	for i := range errs {

@@ -37,7 +37,7 @@ func (p *parents) forget() {
 	p.known = nil
 }
 
-// makeParents makes nodes without data and everything above them, unless they are there.
+// makeParents makes nodes without data and everything above them up to the store's place, unless they are there. The place itself is not made.
 func (s *Store) makeParents(ctx context.Context, paths ...string) error {
 	for _, path := range paths {
 		if err := s.makeParent(ctx, path); err != nil {
@@ -48,7 +48,7 @@ func (s *Store) makeParents(ctx context.Context, paths ...string) error {
 }
 
 func (s *Store) makeParent(ctx context.Context, path string) error {
-	if path == "" || s.parents.has(path) {
+	if path == s.root || s.parents.has(path) {
 		return nil
 	}
 	if err := s.makeParent(ctx, path[:strings.LastIndexByte(path, '/')]); err != nil {
@@ -57,6 +57,9 @@ func (s *Store) makeParent(ctx context.Context, path string) error {
 	_, err := call(ctx, s.session, func(c *zookeeper.Conn) (string, error) {
 		return c.Create(path, nil, 0, zookeeper.WorldACL(zookeeper.PermAll))
 	})
+	if errors.Is(err, zookeeper.ErrNoNode) && path[:strings.LastIndexByte(path, '/')] == s.root {
+		return s.noRoot()
+	}
 	if err != nil && !errors.Is(err, zookeeper.ErrNodeExists) {
 		return fmt.Errorf("make node %s: %w", path, err)
 	}

@@ -51,9 +51,32 @@ func (s *Store) get(ctx context.Context, path string) (node, error) {
 	return n, nil
 }
 
-// sync has the server that we are connected to catch up with the leader.
+// sync has the server that we are connected to catch up with the leader, and looks whether the place of the store is there: what a slip of the
+// pen names holds nothing, and must not be taken for a store that holds nothing yet.
 func (s *Store) sync(ctx context.Context) error {
 	_, err := call(ctx, s.session, func(c *zookeeper.Conn) (string, error) { return c.Sync(s.at.group) })
+	if err != nil || s.root == "" {
+		return err
+	}
+	found, err := call(ctx, s.session, func(c *zookeeper.Conn) (bool, error) {
+		found, _, err := c.Exists(s.root)
+		return found, err
+	})
+	if err == nil && !found {
+		err = s.noRoot()
+	}
+	if err == nil {
+		s.rootless.Store(false)
+	}
+	return err
+}
+
+// noRoot is the error of a place that is not there. It is logged once: who waits for the store does not say why.
+func (s *Store) noRoot() error {
+	err := fmt.Errorf("node %s: %w", s.root, errNoRoot)
+	if !s.rootless.Swap(true) {
+		s.log.Error("positions can be neither read nor stored", "zookeeper", s.session.cfg.Address, "err", err)
+	}
 	return err
 }
 

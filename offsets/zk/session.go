@@ -21,6 +21,9 @@ import (
 // errClosed says that the store was closed.
 var errClosed = errors.New("the store is closed")
 
+// errNoRoot says that the path is not there below which the address says that everything lies.
+var errNoRoot = errors.New("zookeeper has no such path, and what is mirrored already would begin anew if it were made here: correct it, or make it once by hand")
+
 // errContended says that others changed the same nodes again and again.
 var errContended = errors.New("others write the same nodes all the time")
 
@@ -158,6 +161,8 @@ func (s *session) retry(ctx context.Context, op string, try func(context.Context
 			return nil
 		case errors.Is(err, offsets.ErrConflict), errors.Is(err, offsets.ErrCorrupt), errors.Is(err, errClosed):
 			return fmt.Errorf("%s: %w", op, err)
+		case errors.Is(err, errNoRoot):
+			return fmt.Errorf("%s in zookeeper %s: %w: %w", op, s.cfg.Address, offsets.ErrUnavailable, err)
 		case refusal(err):
 			return &offsets.StorageError{Op: op, Path: s.cfg.Address, Err: err}
 		}

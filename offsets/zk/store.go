@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -17,10 +18,13 @@ import (
 type Store struct {
 	log     hclog.Logger
 	session *session
+	root    string // the address's chroot; empty if it has none
 	at      layout
 	cache   cache
 	parents parents
 	trimmed sync.Once // old events
+
+	rootless atomic.Bool // it was told that root is not there
 }
 
 var (
@@ -42,7 +46,7 @@ func Open(ctx context.Context, cfg Config, log hclog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{log: log, session: conn, at: layout{chroot + "/consumers/" + cfg.Group}}, nil
+	return &Store{log: log, session: conn, root: chroot, at: layout{chroot + "/consumers/" + cfg.Group}}, nil
 }
 
 // Close ends the connection. A request that is under way may still be carried out.

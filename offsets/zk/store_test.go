@@ -1,7 +1,9 @@
 package zk
 
 import (
+	"bytes"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,9 +25,10 @@ func newPlace() string { return "/place-" + strconv.Itoa(int(places.Add(1))) }
 
 const group = "causeway-a-b"
 
-// config is of a place on the shared server.
+// config is of a place on the shared server, and makes it.
 func config(t testing.TB, place string) Config {
 	t.Helper()
+	other(t, place).set(place, "")
 	cfg := DefaultConfig()
 	cfg.Address, cfg.Group, cfg.SessionTimeout = kafkatest.SharedZooKeeper(t).Addr()+place, group, 5*time.Second
 	return cfg
@@ -138,4 +141,47 @@ func TestStore(t *testing.T) {
 			return s
 		}
 	})
+}
+
+// A path with a slip of the pen used to be made, and looked like a store that holds nothing: everything was copied from the start.
+func TestPathThatIsNotThereIsNoEmptyStore(t *testing.T) {
+	t.Parallel()
+	place := newPlace()
+	cfg := config(t, place)
+	cfg.Address += "/of-a-slip"
+	var log bytes.Buffer
+	s, err := Open(t.Context(), cfg, hclog.New(&hclog.LoggerOptions{Output: &log}))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	c := storetest.Checkpoint("t", 0, 10)
+	refused := func() {
+		t.Helper()
+		_, err := s.Load(t.Context(), []route.Partition{c.Partition})
+		requireUnavailable(t, err)
+		require.ErrorContains(t, err, place+"/of-a-slip: zookeeper has no such path")
+		_, err = s.Route(t.Context())
+		requireUnavailable(t, err)
+		_, err = s.Events(t.Context())
+		requireUnavailable(t, err)
+		requireUnavailable(t, s.Begin(t.Context(), nil, c))
+		requireUnavailable(t, s.SaveRoute(t.Context(), offsets.NoRoute()))
+		requireUnavailable(t, s.SaveEvent(t.Context(), []byte("{}")))
+	}
+	refused()
+	o := other(t, place)
+	found, _, err := o.conn.Exists(place + "/of-a-slip")
+	require.NoError(t, err)
+	require.False(t, found, "made by a reader")
+	require.Equal(t, 1, strings.Count(log.String(), "positions can be neither read nor stored"))
+
+	o.set(place+"/of-a-slip", "")
+	require.NoError(t, s.Begin(t.Context(), nil, c), "it is waited for")
+	requireStored(t, s, c)
+	for _, node := range []string{"/causeway/t/0", "/causeway/t", "/causeway", "/offsets/t/0", "/offsets/t", "/offsets", ""} {
+		o.remove(place + "/of-a-slip/consumers/" + group + node)
+	}
+	o.remove(place + "/of-a-slip/consumers")
+	o.remove(place + "/of-a-slip")
+	refused()
+	require.ErrorIs(t, s.Save(t.Context(), []offsets.Checkpoint{advanced(c, 1)}), offsets.ErrUnavailable, "removed while it is used")
 }
