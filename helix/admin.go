@@ -133,6 +133,15 @@ func (s *Session) checkSetUp(ctx context.Context, what string, paths []string) e
 	if missing.Paths == nil {
 		return nil
 	}
+	if s.chroot != "" {
+		found, _, err := s.Exists(ctx, "/", nil)
+		if err != nil {
+			return err
+		}
+		if !found {
+			missing.Root = s.chroot
+		}
+	}
 	return missing
 }
 

@@ -65,9 +65,13 @@ func (e *MultiError) Unwrap() error { return e.Err }
 type MissingError struct {
 	What  string // "cluster mirrors", "instance worker-1"
 	Paths []string
+	Root  string // the path below which the session lives, if not even that is there
 }
 
 func (e *MissingError) Error() string {
+	if e.Root != "" {
+		return fmt.Sprintf("%s is not set up: zookeeper has no path %s", e.What, e.Root)
+	}
 	return fmt.Sprintf("%s is not set up: missing %s", e.What, strings.Join(e.Paths, ", "))
 }
 

@@ -1,6 +1,7 @@
 package helix
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -66,6 +68,29 @@ func TestJoinRefusedWithoutAutoJoinOrCluster(t *testing.T) {
 	var missing *MissingError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{path}, missing.Paths)
+}
+
+// Who only takes part makes no place for a cluster: the path may be a slip of the pen, and whoever sets clusters up says so.
+func TestPathThatIsNotThereIsMadeByAdministratorsAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	root := "/no-" + string(r.cfg.Cluster)
+	cfg := r.cfg
+	cfg.ZooKeeper += root + "/such"
+	m := r.prepare("a_1", func(c *ParticipantConfig, _ *ParticipantDeps) { c.Config = cfg })
+	err := m.p.Run(t.Context())
+	require.ErrorIs(t, err, ErrNotSetUp)
+	require.ErrorContains(t, err, "zookeeper has no path "+root+"/such")
+	found, _, err := r.session().Exists(t.Context(), root, nil)
+	require.NoError(t, err)
+	require.False(t, found)
+
+	var log bytes.Buffer
+	s, err := Open(t.Context(), cfg, hclog.New(&hclog.LoggerOptions{Output: &log}))
+	require.NoError(t, err)
+	require.NoError(t, NewAdmin(s, cfg.Cluster).CreateCluster(t.Context(), nil))
+	s.Close()
+	require.Contains(t, log.String(), "zookeeper has no such path, and it is created: path="+root+"/such")
 }
 
 func TestTransitionsAreRunReportedAndTheirMessagesDeleted(t *testing.T) {

@@ -220,7 +220,7 @@ func (s *Session) createParent(ctx context.Context, child string) error {
 	return nil
 }
 
-// createChroot creates the path below which the session lives, part by part.
+// createChroot creates the path below which the session lives, part by part, and says so: it may be a slip of the pen.
 func (s *Session) createChroot(ctx context.Context) error {
 	for i := 1; i <= len(s.chroot); i++ {
 		if i < len(s.chroot) && s.chroot[i] != '/' {
@@ -231,6 +231,9 @@ func (s *Session) createChroot(ctx context.Context) error {
 			_, err := s.conn.Create(part, nil, 0, world())
 			return err
 		})
+		if err == nil {
+			s.log.Warn("zookeeper has no such path, and it is created", "path", part)
+		}
 		if err != nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrLost) { // a lost one is missed and created by the next try
 			return err
 		}
