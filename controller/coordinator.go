@@ -96,9 +96,14 @@ func (h *Helix) setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return helix.NewAdmin(s, h.cfg.Cluster).CreateCluster(ctx, map[string]string{
+	err = helix.NewAdmin(s, h.cfg.Cluster).CreateCluster(ctx, map[string]string{
 		"allowParticipantAutoJoin": "true", "STATE_TRANSITION.maxThreads": "100",
 	})
+	if errors.Is(err, helix.ErrMalformed) {
+		h.log.Warn("the cluster's settings are malformed and stay so", "cluster", h.cfg.Cluster, "err", err)
+		return nil // all else is there
+	}
+	return err
 }
 
 // look gives a session for looking; a new one when the last is over.

@@ -117,6 +117,10 @@ func (c *helixCluster) excludedPath() string { return c.cluster.Root() + "/" + e
 
 func (c *helixCluster) readBalancing(ctx context.Context) error {
 	record, _, err := c.term.Session().GetRecord(ctx, c.configPath(), c.wake)
+	if errors.Is(err, helix.ErrMalformed) || errors.Is(err, helix.ErrEmpty) {
+		c.log.Warn("settings of the cluster are malformed and skipped", "path", c.configPath(), "err", err)
+		return nil // as they were, or as they are by default
+	}
 	if err != nil {
 		return fmt.Errorf("read the cluster's settings: %w", err)
 	}
