@@ -19,7 +19,7 @@ const joinTimeout = 2 * time.Second
 // view is the route as its controller shows it: what should be mirrored and how far it is, with what the workers say of it.
 type view struct {
 	controller *controller.Controller
-	mapped     func(topic string) string // a topic's name on the target
+	mapped     func(topic string) string // a topic's name on the target; empty if only the workers know it
 	crew       *crew                     // nil: workers are not asked
 	seen       atomic.Pointer[map[route.Partition]api.Partition]
 	draining   atomic.Bool
@@ -72,23 +72,35 @@ func (v *view) Snapshot() api.Snapshot {
 	return out
 }
 
-// partition is one as it should be and as it is. What its worker says counts as long as that is the owner.
+// partition is one as it should be and as it is.
 func (v *view) partition(t *controller.Term, s *controller.State, topic controller.Topic, p route.Partition, known map[route.Partition]api.Partition) api.Partition {
-	owner := topic.Owner(p.Partition)
-	one, told := known[p]
-	if !told || one.Worker != owner {
-		one = api.Partition{
-			Topic: p.Topic, Partition: p.Partition, TargetTopic: v.mapped(p.Topic), TargetPartition: p.Partition, Worker: owner,
-			SourceStart: route.NoOffset, Position: route.NoOffset, Acked: route.NoOffset, TargetEnd: route.NoOffset,
-			SourceEnd: route.NoOffset, SourceLastStable: route.NoOffset, Committed: route.NoOffset,
-		}
-		one.State, one.Reason = standing(s, topic, p, owner)
-	}
+	one, told := v.shown(s, topic, p, known[p])
 	if lag, ok := t.Lag(p); ok && (!told || one.LagRecords < 0 || one.State == api.StatePaused) { // a paused one looks at nothing
 		one.SourceLastStable, one.Committed = lag.End, lag.Committed
 		one.LagRecords, one.LagSeconds = lag.Records, lag.Time.Seconds()
 	}
 	return one
+}
+
+// shown is a partition by what its worker last said, as long as that is the owner, which told says; else by what should be. Where it goes on the
+// target any worker knows that ever had it.
+func (v *view) shown(s *controller.State, topic controller.Topic, p route.Partition, last api.Partition) (one api.Partition, told bool) {
+	owner := topic.Owner(p.Partition)
+	if one, told = last, last.Worker != "" && last.Worker == owner; !told {
+		one = api.Partition{
+			Topic: p.Topic, Partition: p.Partition, TargetPartition: p.Partition, Worker: owner,
+			SourceStart: route.NoOffset, Position: route.NoOffset, Acked: route.NoOffset, TargetEnd: route.NoOffset,
+			SourceEnd: route.NoOffset, SourceLastStable: route.NoOffset, Committed: route.NoOffset,
+		}
+		one.State, one.Reason = standing(s, topic, p, owner)
+		if last.TargetTopic != "" {
+			one.TargetTopic, one.TargetPartition = last.TargetTopic, last.TargetPartition
+		}
+	}
+	if one.TargetTopic == "" {
+		one.TargetTopic = v.mapped(p.Topic)
+	}
+	return one, told
 }
 
 // standing says how a partition is, as far as ideal state and external view tell.

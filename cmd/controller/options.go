@@ -73,7 +73,7 @@ func options() []classic.Option {
 		{Name: "remoteBackupRepo", Key: "controller.remote.backup.git", Usage: "git repository for backups"},
 		{Name: "localGitRepoClonePath", Key: "controller.local.git.repo", Usage: "its clone"},
 		{Name: "localBackupFilePath", Key: "controller.local.backup.file.path", Default: defaultBackupDir, Usage: "folder for backups"},
-		{Name: "maxWorkloadPerWorkerByteWithinRegion", Key: "controller.max.workload.per.worker.byte.within.region", Default: "8388608", Usage: "bytes a second"},
+		{Name: "maxWorkloadPerWorkerByteWithinRegion", Key: "controller.max.workload.per.worker.byte.within.region", Default: "8388608", Usage: "bytes a second, where both clusters' names begin with the same three characters"},
 		{Name: "maxWorkloadPerWorkerByteCrossRegion", Key: "controller.max.workload.per.worker.byte.cross.region", Default: "8388608", Usage: "bytes a second"},
 		{Name: "c3Host", Key: "controller.c3.host", Default: "localhost", Usage: "service that measures topics"},
 		{Name: "c3Port", Key: "controller.c3.port", Default: "0", Usage: "its port; 0 = the workers measure"},
@@ -131,7 +131,7 @@ func withExamples(v *classic.Values, file map[string]string) map[string]string {
 // fromValues makes settings of the old options; all faults at once.
 func fromValues(v *classic.Values) (settings, error) {
 	s := settings{
-		hostname: v.String("hostname"), server: native.Default().Server, committed: true, coordination: helix.DefaultControllerConfig(),
+		hostname: v.String("hostname"), mapped: unnamed, server: native.Default().Server, committed: true, coordination: helix.DefaultControllerConfig(),
 		controller: controller.DefaultConfig(), positions: zk.DefaultConfig(), log: native.Default().Log,
 	}
 	s.coordination.ZooKeeper, s.coordination.Cluster = strings.TrimSuffix(v.String("zookeeper"), "/"), helix.Cluster(v.String("helixClusterName"))
@@ -157,7 +157,7 @@ func fromValues(v *classic.Values) (settings, error) {
 	}
 	faults = append(faults, optionClusters(v, &s), optionBackup(v, &s))
 	s.compat = api.CompatConfig{
-		Cluster: v.String("helixClusterName"), WorkerCapacity: v.Float("maxWorkloadPerWorkerByteCrossRegion"), DedicatedRatio: v.Float("maxDedicatedLaggingInstancesRatio"),
+		Cluster: v.String("helixClusterName"), WorkerCapacity: optionCapacity(v, s.source, s.target), DedicatedRatio: v.Float("maxDedicatedLaggingInstancesRatio"),
 	}
 	if port := v.Int("c3Port"); port > 0 {
 		s.chaperone = net.JoinHostPort(v.String("c3Host"), strconv.Itoa(port))
@@ -168,12 +168,28 @@ func fromValues(v *classic.Values) (settings, error) {
 			v.Warn("-%s has no effect", name)
 		}
 	}
+	for _, name := range []string{"deploymentName", "srcClusters", "destClusters"} {
+		if v.Given(name) {
+			v.Warn("-%s has no effect: it belongs to federated mode", name)
+		}
+	}
 	s.warnings = v.Warnings()
 	if err := errors.Join(faults...); err != nil {
 		return settings{}, err
 	}
 	err := s.validate()
 	return s, err
+}
+
+// optionCapacity is what a worker is taken to carry, in bytes a second. As ever, clusters whose names begin with the same three characters lie in
+// one region.
+func optionCapacity(v *classic.Values, source, target endpoint) float64 {
+	const region = 3
+	a, b := source.cluster.Name, target.cluster.Name
+	if source.known() && target.known() && len(a) >= region && len(b) >= region && a[:region] == b[:region] {
+		return v.Float("maxWorkloadPerWorkerByteWithinRegion")
+	}
+	return v.Float("maxWorkloadPerWorkerByteCrossRegion")
 }
 
 // optionGraphite reads where figures go. Their names need the environment; without it there are none, as there never were.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/internal/graphite"
+	"github.com/causeway-mirror/causeway/route"
 )
 
 // least is what a command line needs.
@@ -109,6 +112,60 @@ func TestOldOptionsMeanWhatTheyMeant(t *testing.T) {
 	require.Equal(t, 5*time.Minute, s.controller.Lag.Interval)
 }
 
+func TestCapacityOfAWorkerIsThatOfItsRegion(t *testing.T) {
+	capacity := func(source, target string) float64 {
+		s, err := read(least("-srcKafkaZkPath", source, "-destKafkaZkPath", target, "-maxWorkloadPerWorkerByteWithinRegion", "300", "-maxWorkloadPerWorkerByteCrossRegion", "100"))
+		require.NoError(t, err)
+		return s.compat.WorkerCapacity
+	}
+	require.InDelta(t, 300, capacity("zk:2181/sjc1", "zk:2181/sjc-agg"), 0)
+	require.InDelta(t, 100, capacity("zk:2181/sjc1", "zk:2181/dca1"), 0)
+	require.InDelta(t, 100, capacity("zk:2181", "zk:2181"), 0, "clusters without a name")
+	require.InDelta(t, 100, capacity("", ""), 0)
+}
+
+func TestOptionsOfFederatedModeAreWarnedOf(t *testing.T) {
+	s, err := read(least("-deploymentName", "d", "-srcClusters", "a", "-destClusters", "b"))
+	require.NoError(t, err)
+	require.Len(t, s.warnings, 3)
+	for _, name := range []string{"-deploymentName", "-srcClusters", "-destClusters"} {
+		require.Contains(t, strings.Join(s.warnings, "\n"), name+" has no effect: it belongs to federated mode")
+	}
+}
+
+// What a topic is called on the target was shown as its own name until a worker had told.
+func TestTargetTopicIsNamedBeforeAWorkerTells(t *testing.T) {
+	file := func(topics string) settings {
+		path := filepath.Join(t.TempDir(), "causeway.yaml")
+		text := "route: {source: {name: sjc1, bootstrap: [a:9092]}, target: {name: dca1, bootstrap: [b:9092]}, topics: {" + topics + "}}\n" +
+			"coordination: {zookeeper: zk, cluster: mirrors}\n"
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		s, err := read([]string{"--config", path})
+		require.NoError(t, err)
+		return s
+	}
+	s := file(`rename: "{source}.{topic}", mapping: {clicks: views}`)
+	topic := controller.Topic{Name: "orders", Partitions: 1, Assigned: map[int32]map[string]string{0: {"w1": controller.Online}}}
+	state := &controller.State{Workers: map[string]controller.Worker{"w1": {Live: true}}}
+	p := route.Partition{Topic: "orders"}
+	v := &view{mapped: s.mapped}
+	one, told := v.shown(state, topic, p, api.Partition{})
+	require.False(t, told)
+	require.Equal(t, "sjc1.orders", one.TargetTopic)
+	require.Equal(t, "views", s.mapped("clicks"))
+
+	v.mapped = file(`mapping_file: "only-workers-have-it.properties"`).mapped
+	one, _ = v.shown(state, topic, p, api.Partition{})
+	require.Empty(t, one.TargetTopic, "not known")
+	one, told = v.shown(state, topic, p, api.Partition{Worker: "w0", TargetTopic: "x", TargetPartition: 7})
+	require.False(t, told, "it is w1's")
+	require.Equal(t, "x", one.TargetTopic)
+	require.EqualValues(t, 7, one.TargetPartition)
+	one, told = v.shown(state, topic, p, api.Partition{Worker: "w1", State: api.StateMirroring, TargetTopic: "x", LagRecords: 5})
+	require.True(t, told)
+	require.EqualValues(t, 5, one.LagRecords)
+}
+
 func TestFiguresGoToGraphiteUnderTheOldNames(t *testing.T) {
 	s, err := read(least("-graphiteHost", "g", "-graphitePort", "2003", "-env", "sjc1.main", "-hostname", "h1"))
 	require.NoError(t, err)
@@ -189,4 +246,17 @@ func TestAPortThatIsTakenIsToldInOneLine(t *testing.T) {
 	var out bytes.Buffer
 	require.Equal(t, exitFailure, report(serve(context.Background(), s, &out), &out))
 	require.Contains(t, out.String(), "listen on 256.0.0.1:1")
+}
+
+// A controller that had to stop ended as one that was configured wrongly.
+func TestOwnFaultHasItsExitCode(t *testing.T) {
+	s, err := read([]string{"-helixClusterName", "mirrors", "-zookeeper", "127.0.0.1:1", "-port", "0"})
+	require.NoError(t, err)
+	s.server.Listen = "127.0.0.1:0"
+	v, err := open(t.Context(), s, s.logger(io.Discard))
+	require.NoError(t, err)
+	require.NoError(t, v.listener.Close()) // nobody will ever be served
+	var out bytes.Buffer
+	require.Equal(t, exitFault, report(v.run(t.Context()), &out))
+	require.Contains(t, out.String(), "internal fault: serve http on 127.0.0.1:")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/causeway-mirror/causeway/internal/classic"
+	"github.com/causeway-mirror/causeway/internal/lines"
 )
 
 // version and revision are set by the linker: -ldflags "-X main.version=… -X main.revision=…".
@@ -27,8 +28,12 @@ const (
 
 const program = "causeway-controller"
 
-// errUsage says that the command line itself is wrong.
-var errUsage = errors.New("try -help")
+var (
+	// errUsage says that the command line itself is wrong.
+	errUsage = errors.New("try -help")
+	// errFault says that the process itself is at fault.
+	errFault = errors.New("internal fault")
+)
 
 // run is the program without its process: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
@@ -54,11 +59,17 @@ func report(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	queue := lines.NewQueue()
+	defer queue.Serve()(lastWords) // a failed process ends, also when nobody reads why
+	stderr = queue.To(stderr)
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(stderr, program+": "+line)
 	}
-	if errors.Is(err, errUsage) {
+	switch {
+	case errors.Is(err, errUsage):
 		return exitUsage
+	case errors.Is(err, errFault):
+		return exitFault
 	}
 	return exitFailure
 }

@@ -114,7 +114,7 @@ func (v *service) assemble(ctx context.Context) error {
 		v.happened = &happened{own: log, store: v.positions, log: v.log.Named("events")}
 		shown = v.happened
 	}
-	v.view = &view{controller: v.controller, crew: workers, mapped: func(topic string) string { return topic }}
+	v.view = &view{controller: v.controller, crew: workers, mapped: s.mapped}
 	lead := &leadership{controller: v.controller, compares: s.compares, interval: s.controller.Lag.Interval}
 	if v.positions == nil || !s.source.known() {
 		lead.interval = 0
@@ -150,7 +150,7 @@ func (v *service) address() string {
 	return httpd.Address(v.listener.Addr(), v.settings.server, v.settings.hostname)
 }
 
-// run leads and serves until ctx ends. The API is the last to stop.
+// run leads and serves until ctx ends. The API is the last to stop. What is not there is waited for, so an error is the process's own fault.
 func (v *service) run(ctx context.Context) error {
 	defer v.close()
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -180,8 +180,11 @@ func (v *service) run(ctx context.Context) error {
 	stopWorking()
 	stopServing()
 	parts.Wait()
+	if err = errors.Join(err, serveErr); err != nil {
+		return fmt.Errorf("%w: %w", errFault, err)
+	}
 	v.log.Info("stopped")
-	return errors.Join(err, serveErr)
+	return nil
 }
 
 // close lets go of what was opened; what is not open is passed over.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/controller"
+	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
@@ -27,7 +29,8 @@ type settings struct {
 	hostname       string // under which others reach this process; empty: what server.listen says
 	route          route.Route
 	source, target endpoint
-	committed      bool // lag ends at the last stable offset
+	mapped         func(topic string) string // a topic's name on the target; empty if only the workers know it
+	committed      bool                      // lag ends at the last stable offset
 	controller     controller.Config
 	positions      zk.Config // without an address lag is not measured
 	compat         api.CompatConfig
@@ -109,8 +112,32 @@ func fromNative(path string) (settings, error) {
 	s.coordination.Overlap = r.Handover == "overlap"
 	s.positions.Address, s.positions.Group = f.OffsetsZooKeeper(), f.Group()
 	s.compat = api.CompatConfig{Cluster: f.Coordination.Cluster, WorkerCapacity: workerCapacity, DedicatedRatio: dedicatedRatio}
-	return s, native.Prefixed(s.validate(), path+": ")
+	return s, native.Prefixed(errors.Join(s.name(&f), s.validate()), path+": ")
 }
+
+// name finds out what topics are called on the target. A mapping file that only the workers have is theirs to tell of.
+func (s *settings) name(f *native.File) error {
+	h, err := handler.New(f.Route.Topics.Config, f.Route.Source.Name, f.Route.Target.Name)
+	if errors.Is(err, fs.ErrNotExist) && f.Route.Topics.Validate() == nil {
+		s.mapped = unnamed
+		s.warnings = append(s.warnings, fmt.Sprintf("route.topics.mapping_file: %v: target topics are shown when a worker has told them", err))
+		return nil
+	}
+	if err != nil {
+		return native.Prefixed(err, "route.topics.")
+	}
+	s.mapped = func(topic string) string {
+		t, err := h.Topic(topic)
+		if err != nil {
+			return "" // the worker halts the partition and says why
+		}
+		return t.Target
+	}
+	return nil
+}
+
+// unnamed is for a controller that does not know what topics are called on the target.
+func unnamed(string) string { return "" }
 
 // What uReplicator takes for granted where nobody says otherwise.
 const (
