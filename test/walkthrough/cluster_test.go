@@ -10,7 +10,7 @@ import (
 )
 
 // TestAClusterIsStartedLookedAtAndChanged walks docs/cluster.md with one controller and two workers, the second of which comes when the first has
-// been looked at.
+// been looked at. Then it changes the cluster as docs/cli.md does.
 func TestAClusterIsStartedLookedAtAndChanged(t *testing.T) {
 	kafka := kafkatest.Shared(t, kafkatest.Kafka3)
 	ports, err := kafkad.FreePorts(3)
@@ -31,10 +31,13 @@ func TestAClusterIsStartedLookedAtAndChanged(t *testing.T) {
 		s.do(t, b)
 	}
 	s.start(t, "mirror-2", blocks[1][0], append(listen(ports[2]), "memory: 512MiB", "memory: 128MiB, id: mirror-2")...)
-	for _, b := range s.section(t, "Change", 2) {
+	for _, b := range s.section(t, "Change", 3) {
 		s.do(t, b)
 	}
 	require.Empty(t, s.blocks, "commands that no test runs")
+	for _, b := range readDocument(t, "cli.md").blocks["Changes"] {
+		s.do(t, b)
+	}
 	written += kafkatest.Load(t, kafka.Bootstrap(), kafkatest.LoadOptions{Topic: "clicks", First: int(written), Records: 100}).Committed
 	kafkatest.AwaitRecords(t, kafka.Bootstrap(), "sjc1.clicks", written, patience)
 	d := kafkatest.Compare(t, kafka.Bootstrap(), kafka.Bootstrap(), "clicks", "sjc1.clicks")

@@ -24,12 +24,12 @@ type block []command
 type command struct {
 	words  []string
 	status int    // of the answer to a call; 0: the document tells none
-	body   string // how it begins
+	body   string // how the answer begins, or what a program prints
 }
 
 var (
 	fence  = regexp.MustCompile("(?s)\n```(sh|properties|yaml)(?: ([a-z.-]+))?\n(.*?\n)```|\n## ([^\n]*)")
-	answer = regexp.MustCompile(`^# ([1-5][0-9][0-9])(?: (.*))?$`)
+	answer = regexp.MustCompile(`^([1-5][0-9][0-9])(?: (.*))?$`)
 	word   = regexp.MustCompile(`'([^']*)'|(\S+)`)
 )
 
@@ -64,12 +64,9 @@ func commands(t *testing.T, content string) block {
 	var b block
 	for line := range strings.Lines(content) {
 		line = strings.TrimSpace(line)
-		if m := answer.FindStringSubmatch(line); m != nil {
+		if text, ok := strings.CutPrefix(line, "# "); ok {
 			require.NotEmpty(t, b, "an answer without a command: %s", line)
-			last := &b[len(b)-1]
-			require.Zero(t, last.status, "a second answer: %s", line)
-			last.status, _ = strconv.Atoi(m[1])
-			last.body = m[2]
+			b[len(b)-1].answered(t, text)
 			continue
 		}
 		require.False(t, strings.HasPrefix(line, "#"), "a comment that is no answer: %s", line)
@@ -82,4 +79,17 @@ func commands(t *testing.T, content string) block {
 		b = append(b, c)
 	}
 	return b
+}
+
+// answered takes what the document tells of a command's answer.
+func (c *command) answered(t *testing.T, text string) {
+	t.Helper()
+	require.True(t, c.status == 0 && c.body == "", "a second answer: %s", text)
+	if c.body = text; c.words[0] != "curl" {
+		return
+	}
+	m := answer.FindStringSubmatch(text)
+	require.NotNil(t, m, "a comment that is no answer: %s", text)
+	c.status, _ = strconv.Atoi(m[1])
+	c.body = m[2]
 }

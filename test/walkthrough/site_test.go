@@ -105,14 +105,17 @@ func (s *site) do(t *testing.T, b block) {
 	}
 }
 
-// ends runs a program that ends by itself.
+// ends runs a program that ends by itself, and prints what the document tells.
 func (s *site) ends(t *testing.T, c command) {
 	t.Helper()
 	args := strings.Split(s.here(strings.Join(c.words[1:], "\x00")), "\x00")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, s.binary(t, c.words[0]), args...).CombinedOutput()
+	run := exec.CommandContext(ctx, s.binary(t, c.words[0]), args...)
+	run.Dir = s.dir // files that a command writes are those that the next one reads
+	out, err := run.CombinedOutput()
 	require.NoError(t, err, "%v: %s", c.words, out)
+	require.True(t, strings.HasPrefix(string(out), c.body), "%v printed %s", c.words, out)
 }
 
 // call makes a call as curl does.
