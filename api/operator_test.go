@@ -31,9 +31,11 @@ func (f *fakeOperator) note(format string, args ...any) error {
 func (f *fakeOperator) Reset(_ context.Context, p route.Partition, to operator.Place) error {
 	return f.note("reset %s %s", p, to)
 }
+
 func (f *fakeOperator) Retry(_ context.Context, p route.Partition) error {
 	return f.note("retry %s", p)
 }
+
 func (f *fakeOperator) LimitTopic(_ context.Context, topic string, l operator.Limits) error {
 	return f.note("limit %s %g %g", topic, l.RecordsPerSecond, l.BytesPerSecond)
 }
@@ -59,9 +61,11 @@ type ledFleet struct {
 func (l ledFleet) Reset(ctx context.Context, p route.Partition, to operator.Place) error {
 	return l.fakeOperator.Reset(ctx, p, to)
 }
+
 func (l ledFleet) Retry(ctx context.Context, p route.Partition) error {
 	return l.fakeOperator.Retry(ctx, p)
 }
+
 func (l ledFleet) LimitTopic(ctx context.Context, topic string, limits operator.Limits) error {
 	return l.fakeOperator.LimitTopic(ctx, topic, limits)
 }
