@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/causeway-mirror/causeway/internal/lines"
 )
 
 // Exit codes, as docs/cli.md lists them.
@@ -53,6 +55,9 @@ func report(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	queue := lines.NewQueue()
+	defer queue.Serve()(lastWords) // a failed process ends, also when nobody reads why
+	stderr = queue.To(stderr)
 	code := exitUsage
 	exit, ours := errors.AsType[*exitError](err)
 	if ours {

@@ -54,3 +54,18 @@ func TestOutputThatNobodyReadsHoldsUpNothing(t *testing.T) {
 		t.Fatal("the process does not end")
 	}
 }
+
+// TestFailureThatNobodyReadsEndsTheProcess: whoever watches over it starts it again then.
+func TestFailureThatNobodyReadsEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	out := stuck{make(chan struct{})}
+	t.Cleanup(func() { close(out.free) })
+	done := make(chan int, 1)
+	go func() { done <- run(t.Context(), []string{"standalone", "--no-such-flag"}, out, out) }() // the test waits for done
+	select {
+	case code := <-done:
+		require.Equal(t, exitUsage, code)
+	case <-time.After(30 * time.Second):
+		t.Fatal("the process does not end")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/causeway-mirror/causeway/internal/classic"
+	"github.com/causeway-mirror/causeway/internal/lines"
 )
 
 // version and revision are set by the linker: -ldflags "-X main.version=… -X main.revision=…".
@@ -59,6 +60,9 @@ func report(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	queue := lines.NewQueue()
+	defer queue.Serve()(lastWords) // a failed process ends, also when nobody reads why
+	stderr = queue.To(stderr)
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(stderr, program+": "+line)
 	}
