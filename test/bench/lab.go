@@ -66,7 +66,7 @@ func (l *lab) open(ctx context.Context) error {
 		return err
 	}
 	l.say("building the programs")
-	if err := l.build(ctx); err != nil {
+	if err := l.build(ctx, "cmd/causeway", "test/bench/floor"); err != nil {
 		return err
 	}
 	if l.opts.mm2 {
@@ -126,8 +126,9 @@ func (l *lab) close() error {
 	return errors.Join(l.source.close(), l.target.close(), os.RemoveAll(l.dir))
 }
 
-func (l *lab) build(ctx context.Context) error {
-	for _, path := range []string{"cmd/causeway", "test/bench/floor"} {
+// build builds programs of this module, each by the name of its folder.
+func (l *lab) build(ctx context.Context, paths ...string) error {
+	for _, path := range paths {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", l.program(filepath.Base(path)), module+"/"+path)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", path, err, out)
@@ -212,9 +213,13 @@ func (s *site) clean(ctx context.Context, prefixes ...string) error {
 
 // until asks until the answer is yes, and fails when the time is over.
 func until(ctx context.Context, within time.Duration, ask func() (bool, error)) error {
+	return untilEvery(ctx, 100*time.Millisecond, within, ask)
+}
+
+func untilEvery(ctx context.Context, every, within time.Duration, ask func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		ok, err := ask()

@@ -39,6 +39,7 @@ func parts() []part {
 		{"hot", (*lab).hot},
 		{"filter", (*lab).filter},
 		{"latency", (*lab).latency},
+		{"cluster", (*lab).cluster}, // last: thousands of partitions keep brokers busy also after they are deleted
 	}
 }
 

@@ -203,3 +203,67 @@ func TestDocumentHasAllSections(t *testing.T) {
 		require.NotContains(t, changed, "\n## "+p.name+"\n", "the document has no place for part %s", p.name)
 	}
 }
+
+func TestLongestGap(t *testing.T) {
+	t.Parallel()
+	at := func(seconds ...int) (times []time.Time) {
+		for _, s := range seconds {
+			times = append(times, time.Unix(int64(s), 0))
+		}
+		return times
+	}
+	for _, c := range []struct {
+		name         string
+		beats        []time.Time
+		longest, end int
+	}{
+		{"in the middle", at(8, 10, 12, 17, 18, 20), 5, 17},
+		{"what began before counts from the beginning on", at(2, 13, 14, 16, 18, 20), 3, 13},
+		{"at the end", at(10, 11, 12, 13, 30), 7, 20},
+		{"never", nil, 10, 20},
+		{"all before", at(1, 2), 10, 20},
+		{"all after", at(25), 10, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			longest, end := longestGap(c.beats, time.Unix(10, 0), time.Unix(20, 0))
+			require.Equal(t, time.Duration(c.longest)*time.Second, longest)
+			require.Equal(t, int64(c.end), end.Unix())
+		})
+	}
+}
+
+func TestLedgerShowsGoals(t *testing.T) {
+	t.Parallel()
+	g := newLedger()
+	g.note(figure{"killed", "pause, s", 1, 9, "26"}, 7)
+	g.note(figure{"killed", "duplicates", 0, 0, ""}, 0)
+	g.note(figure{"killed", "pause, s", 1, 9, "26"}, 9.5)
+	g.note(figure{"killed", "pause, s", 1, 9, "26"}, 8)
+	g.note(figure{"idle", "resident MB", 0, none, ""}, 123)
+	g.note(figure{"idle", "pause, s", 2, noise, ""}, 0.2)
+	shown := g.table()
+	require.Equal(t, [][]string{
+		{"killed", "pause, s", "8.0", "9.5", "≤ 9", "2 of 3", "3", "26"},
+		{"killed", "duplicates", "0", "0", "0", "yes", "1", missing},
+		{"idle", "resident MB", "123", "123", missing, missing, "1", missing},
+		{"idle", "pause, s", "0.20", "0.20", "≤ 0.1", "no", "1", missing},
+	}, shown.rows)
+}
+
+func TestNodesThatWereWritten(t *testing.T) {
+	t.Parallel()
+	at := func(zxid, milliseconds int) stamp { return stamp{int64(zxid), time.UnixMilli(int64(milliseconds))} }
+	before := nodes{"/c/IDEALSTATES/a": at(1, 0), "/c/EXTERNALVIEW/a": at(2, 0), "/c/IDEALSTATES/b": at(3, 0), "/c/IDEALSTATES/d": at(4, 0)}
+	after := nodes{"/c/IDEALSTATES/a": at(5, 100), "/c/EXTERNALVIEW/a": at(6, 300), "/c/IDEALSTATES/b": at(3, 0), "/c/IDEALSTATES/e": at(7, 2000)}
+	require.Equal(t, 2, before.changedIn(after), "a was written, d is gone, e is new")
+	require.Equal(t, 3, before.behind(after))
+	require.Equal(t, 300*time.Millisecond, after.busy(), "what comes after a pause is another commit")
+}
+
+func TestBusySecondsLeavesOutWhatWaits(t *testing.T) {
+	t.Parallel()
+	stat := "cpu  100 20 30 9000 500 4 6 10 77 5\ncpu0 50 10 15 4500 250 2 3 5 38 2\n"
+	require.InDelta(t, 1.7, busySeconds(stat), 1e-9) // guests are counted in user already
+	require.Zero(t, busySeconds(""))
+}

@@ -13,15 +13,12 @@ import (
 
 func TestMain(m *testing.M) { kafkatest.Main(m) }
 
-// A race as the parts run it, with the smallest load and without MirrorMaker, so that the program can't rot unnoticed.
-func TestRaceOnRealBroker(t *testing.T) {
-	t.Parallel()
+// smokeLab has one cluster that is both source and target: copies have other names.
+func smokeLab(t *testing.T) *lab {
+	t.Helper()
 	k := kafkatest.Shared(t, kafkatest.Kafka3)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
 	l := &lab{opts: options{pairs: 1, quick: true, limit: time.Minute}, stdout: t.Output(), dir: t.TempDir()}
-	require.NoError(t, l.build(ctx))
-	for _, place := range []**site{&l.source, &l.target} { // one cluster is both: copies have other names
+	for _, place := range []**site{&l.source, &l.target} {
 		s, err := newSite(k)
 		require.NoError(t, err)
 		t.Cleanup(s.adm.Close)
@@ -30,6 +27,26 @@ func TestRaceOnRealBroker(t *testing.T) {
 	if err := l.diskFree(); err != nil {
 		t.Skip(err)
 	}
+	return l
+}
+
+// requireNoTopics fails if a topic is left whose name begins so.
+func (l *lab) requireNoTopics(ctx context.Context, t *testing.T, prefix string) {
+	t.Helper()
+	topics, err := l.target.adm.ListTopics(ctx)
+	require.NoError(t, err)
+	for name := range topics {
+		require.NotContains(t, name, prefix, "topics are removed")
+	}
+}
+
+// A race as the parts run it, with the smallest load and without MirrorMaker, so that the program can't rot unnoticed.
+func TestRaceOnRealBroker(t *testing.T) {
+	t.Parallel()
+	l := smokeLab(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, l.build(ctx, "cmd/causeway", "test/bench/floor"))
 	s, err := l.race(ctx, race{
 		name: "smoke", job: l.job("smoke", 2, "lz4", 20_000), batch: 4 << 10, pairs: 1, target: l.target,
 		entrants: []entrant{l.floor("floor"), l.causeway("causeway", ""), l.recordCopier(), l.mirrorMaker()},
@@ -50,9 +67,29 @@ func TestRaceOnRealBroker(t *testing.T) {
 	left, err := os.ReadDir(l.dir)
 	require.NoError(t, err)
 	require.Len(t, left, 2, "only the two programs are left of the runs")
-	topics, err := l.target.adm.ListTopics(ctx)
+	l.requireNoTopics(ctx, t, "smoke")
+}
+
+// The part `cluster` with few partitions and short sessions. How long things take says nothing here; that no record is lost or comes twice does.
+func TestClusterOnRealBroker(t *testing.T) {
+	t.Parallel()
+	l := smokeLab(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	rep, err := l.cluster(ctx)
 	require.NoError(t, err)
-	for name := range topics {
-		require.NotContains(t, name, "smoke", "topics are removed")
+	t.Log("\n" + rep.String())
+	events := map[string]bool{}
+	for _, row := range rep.figures.rows {
+		event, figure, largest := row[0], row[1], row[3]
+		events[event] = true
+		switch figure {
+		case figureLost, figureTwice, figureDuplicates:
+			require.Equal(t, "0", largest, "%s: %s", event, figure)
+		}
+	}
+	require.Len(t, events, 13, "an event of each kind, and those that happen with both session timeouts twice")
+	for _, prefix := range []string{"short", "usual"} {
+		l.requireNoTopics(ctx, t, prefix)
 	}
 }
