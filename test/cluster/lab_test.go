@@ -21,8 +21,9 @@ const session = 4 * time.Second
 // lab is a cluster of workers: brokers, a ZooKeeper of its own, and a controller in the test's process that does what assign says.
 type lab struct {
 	kafka     *kafkatest.Cluster
-	zookeeper *kafkatest.ZooKeeper
-	cluster   string // also the group
+	zookeeper *kafkatest.ZooKeeper // nil where there are several
+	servers   string               // of ZooKeeper, as a client takes them
+	cluster   string               // also the group
 	session   *helix.Session
 	admin     *helix.Admin
 }
@@ -33,22 +34,29 @@ func newLab(t *testing.T) *lab {
 		kafka: kafkatest.Shared(t, kafkatest.Kafka3), zookeeper: kafkatest.StartZooKeeper(t),
 		cluster: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")),
 	}
+	l.servers = l.zookeeper.Addr()
 	l.lead(t)
 	return l
 }
 
-// lead sets the cluster up and has it controlled until the test ends.
-func (l *lab) lead(t *testing.T) {
+// setUp makes the cluster.
+func (l *lab) setUp(t *testing.T) (cfg helix.Config, log hclog.Logger) {
 	t.Helper()
-	cfg := helix.Config{ZooKeeper: l.zookeeper.Addr(), Cluster: helix.Cluster(l.cluster), SessionTimeout: time.Minute}
-	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: testLog{t}})
+	cfg = helix.Config{ZooKeeper: l.servers, Cluster: helix.Cluster(l.cluster), SessionTimeout: time.Minute}
+	log = hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: testLog{t}})
 	var err error
 	l.session, err = helix.Open(t.Context(), cfg, log)
 	require.NoError(t, err)
 	t.Cleanup(l.session.Close)
 	l.admin = helix.NewAdmin(l.session, cfg.Cluster)
 	require.NoError(t, l.admin.CreateCluster(t.Context(), map[string]string{"allowParticipantAutoJoin": "true"}))
+	return cfg, log
+}
 
+// lead sets the cluster up and has it controlled until the test ends.
+func (l *lab) lead(t *testing.T) {
+	t.Helper()
+	cfg, log := l.setUp(t)
 	leading := helix.DefaultControllerConfig()
 	leading.Config, leading.Name = cfg, "controller"
 	c := helix.NewController(leading, helix.ControllerDeps{
@@ -62,6 +70,14 @@ func (l *lab) lead(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// brokers are the addresses for the programs under test, as a YAML list has them. Where the cluster has proxies, they go through them.
+func (l *lab) brokers() string {
+	if all := l.kafka.ProxyBootstrap(); len(all) > 0 {
+		return strings.Join(all, ", ")
+	}
+	return strings.Join(l.kafka.Bootstrap(), ", ")
 }
 
 type testLog struct{ t *testing.T }

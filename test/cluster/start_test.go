@@ -42,6 +42,49 @@ func TestZooKeeperIsAwaitedAtTheStart(t *testing.T) {
 	l.requireCopy(t, topic, 100)
 }
 
+// TestPathThatIsNotThereIsWaitedFor: what a slip of the pen names looks like an empty cluster, so a worker does not make it. A controller does, and
+// says so: it may be a new one.
+func TestPathThatIsNotThereIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	w := newWorker(t, "one", nativeFile(l, "one", l.servers+"/not-there"))
+	w.start(t)
+	require.Eventually(t, func() bool {
+		code, body := get(t, w.api(t)+"/readyz")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "zookeeper has no path /not-there")
+	}, upWithin, poll)
+	found, _, err := l.session.Exists(t.Context(), "/not-there", nil)
+	require.NoError(t, err)
+	require.False(t, found, "made by a worker")
+	b := newBoss(t, l, "boss", l.servers+"/not-there")
+	b.start(t)
+	w.ready(t)
+	require.Contains(t, b.run.Log(), "zookeeper has no such path, and it is created: path=/not-there")
+	w.stop(t)
+	b.stop(t)
+}
+
+// TestSlipInThePathOfPositionsCopiesNothing: what was copied already used to be copied again from the start.
+func TestSlipInThePathOfPositionsCopiesNothing(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	topic := "slip"
+	l.kafka.CreateTopic(t, topic, 1, nil)
+	kafkatest.Load(t, l.kafka.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 100})
+	l.assign(t, topic, 1, "one")
+	w := newWorker(t, "one", strings.Replace(nativeFile(l, "one", l.servers), "offsets: {", `offsets: {zookeeper: "`+l.servers+`/slip", `, 1))
+	w.start(t)
+	require.Eventually(t, func() bool { return strings.Contains(w.log(), "zookeeper has no such path") }, upWithin, poll)
+	pass(t, 2*time.Second)
+	states, err := l.admin.CurrentStates(t.Context(), "one", topic)
+	require.True(t, err != nil || len(states) == 0, "%v: without positions nothing begins", states)
+	require.NoError(t, l.session.CreateAll(t.Context(), "/slip", nil))
+	l.awaitStates(t, topic, 1, "one", helix.Online)
+	w.caughtUp(t, topic)
+	l.requireCopy(t, topic, 100)
+	w.stop(t)
+}
+
 // TestSecondWorkerOfOneNameIsRefused: it waits as long as a former self would need to go, steals nothing, and ends with one clear line.
 func TestSecondWorkerOfOneNameIsRefused(t *testing.T) {
 	t.Parallel()

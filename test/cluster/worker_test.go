@@ -87,6 +87,16 @@ func (w *worker) stop(t *testing.T) {
 	require.Less(t, time.Since(began), stopWithin, "shutdown of %s", w.id)
 }
 
+func (w *worker) pause(t *testing.T) {
+	t.Helper()
+	require.NoError(t, w.run.Pause())
+}
+
+func (w *worker) resume(t *testing.T) {
+	t.Helper()
+	require.NoError(t, w.run.Resume())
+}
+
 // log is what the last start wrote.
 func (w *worker) log() string { return w.run.Log()[w.seen:] }
 
@@ -174,15 +184,14 @@ func pass(t *testing.T, d time.Duration) {
 
 // nativeFile is a worker's; positions are stored seldom, so that what is stored at the end of a partition matters.
 func nativeFile(l *lab, id, zookeeper string) string {
-	brokers := strings.Join(l.kafka.Bootstrap(), ", ")
 	return fmt.Sprintf(`route:
-  source: {name: src, bootstrap: [%s]}
-  target: {name: dst, bootstrap: [%s]}
+  source: {name: src, bootstrap: [%[1]s]}
+  target: {name: dst, bootstrap: [%[1]s]}
   topics: {rename: "{topic}.copy"}
-worker: {id: %s, memory: 128MiB, commit_interval: 2s}
-coordination: {zookeeper: "%s", cluster: %s, session_timeout: %s}
-offsets: {group: %s}
+worker: {id: %[2]s, memory: 128MiB, commit_interval: 2s}
+coordination: {zookeeper: "%[3]s", cluster: %[4]s, session_timeout: %[5]s}
+offsets: {group: %[4]s}
 server: {listen: "127.0.0.1:0"}
 log: {level: debug}
-`, brokers, brokers, id, zookeeper, l.cluster, session, l.cluster)
+`, l.brokers(), id, zookeeper, l.cluster, session)
 }
