@@ -28,12 +28,12 @@ func thisMachine(ctx context.Context) machine {
 	}
 }
 
-// conditions is one paragraph that says when and where a part was measured, and how busy the machine was before.
-func (m machine) conditions(at time.Time, load float64) string {
+// conditions is one paragraph that says when and where a part was measured, and how many cores others kept busy before.
+func (m machine) conditions(at time.Time, busy float64) string {
 	text := fmt.Sprintf("Measured %s: %s, %d cores, %.0f GB, Linux %s; %s, Java %s, Kafka %s, Causeway %s.",
 		at.UTC().Format(time.DateOnly), m.cpu, runtime.NumCPU(), m.memory, m.kernel, runtime.Version(), m.java, kafkatest.Kafka3, m.revision)
-	if load > float64(runtime.NumCPU())/2 {
-		text += fmt.Sprintf(" **The machine was not idle** (load average %.1f): compare ratios only, if anything.", load)
+	if busy > float64(runtime.NumCPU())/10 {
+		text += fmt.Sprintf(" **The machine was not idle** (%.1f cores were busy before): compare ratios only, if anything.", busy)
 	}
 	return text
 }

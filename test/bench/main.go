@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 // runPart measures one part, prints its report and puts it into the document.
 func (l *lab) runPart(ctx context.Context, p part) error {
 	began := time.Now()
-	load := loadAverage()
+	busy := busyCores(ctx)
 	l.say("part %s", p.name)
 	rep, err := p.measure(l, ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *lab) runPart(ctx context.Context, p part) error {
 	if rep == nil {
 		return err
 	}
-	rep.conditions = l.machine.conditions(began, load)
+	rep.conditions = l.machine.conditions(began, busy)
 	if l.opts.quick {
 		rep.conditions += " Tiny loads (-quick): these figures say nothing."
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ticksPerSecond is USER_HZ, in which Linux gives CPU times to programs on every architecture Go knows.
@@ -67,16 +69,32 @@ func field(text, key string) string {
 	return ""
 }
 
-// loadAverage is how many processes wanted a core in the last minute; 0 if unknown.
-func loadAverage() float64 {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
+// busyFor is how long busyCores looks.
+const busyFor = 3 * time.Second
+
+// busyCores is how many cores somebody keeps busy while this program waits; 0 if unknown. The load average would still count what the part
+// before has done.
+func busyCores(ctx context.Context) float64 {
+	before := busySeconds(read("/proc/stat"))
+	began := time.Now()
+	select {
+	case <-ctx.Done():
 		return 0
+	case <-time.After(busyFor):
 	}
-	first, _, _ := strings.Cut(string(text), " ")
-	load, err := strconv.ParseFloat(first, 64)
-	if err != nil {
-		return 0
+	return (busySeconds(read("/proc/stat")) - before) / time.Since(began).Seconds()
+}
+
+// busySeconds sums what all cores have worked, from the text of /proc/stat.
+func busySeconds(stat string) float64 {
+	const idle, ioWait, steal = 3, 4, 7 // of the first line's columns: user nice system idle iowait irq softirq steal …
+	first, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(strings.TrimPrefix(first, "cpu "))
+	var ticks float64
+	for i, f := range fields {
+		if n, err := strconv.ParseFloat(f, 64); err == nil && i != idle && i != ioWait && i <= steal {
+			ticks += n
+		}
 	}
-	return load
+	return ticks / ticksPerSecond
 }
