@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func newDesk(t *testing.T, topic string, limit int) *desk {
 	file := strings.ReplaceAll(nativeFile(l, "boss", l.zookeeper.Addr()), "127.0.0.1:0", kafkad.Loopback(ports[0])) + "controller: {id: boss, lag_interval: 1s}\n"
 	d.boss = &boss{worker: newWorker(t, "boss", file), base: "http://" + kafkad.Loopback(ports[0])}
 	d.kafka.CreateTopic(t, topic, 2, nil)
-	d.kafka.CreateTopic(t, topic+".copy", 2, map[string]string{"max.message.bytes": fmt.Sprint(limit)})
+	d.kafka.CreateTopic(t, topic+".copy", 2, map[string]string{"max.message.bytes": strconv.Itoa(limit)})
 	d.boss.start(t)
 	d.one.start(t)
 	d.one.ready(t)
