@@ -37,6 +37,9 @@ type outlet struct {
 	flying ring[uint64] // entries that were sent and not answered, in order
 	window int          // batches sent since the last one with acks=all
 	opened int          // bytes of them
+
+	short   time.Time    // since when the target seems to hold more than the source has,
+	shortAt route.Offset // which ends there
 	takeover
 }
 
@@ -70,11 +73,9 @@ type takeover struct {
 	failures  int       // since the last acknowledgement
 	failedAt  time.Time // when the first of them came
 	fault     *route.Fault
-	since     time.Time    // when the phase began
-	tail      tail         // the target's last batch of ours
-	short     time.Time    // since when the target seems to hold more than the source has,
-	shortAt   route.Offset // which ends there
-	recount   bool         // what is stored beyond the checkpoint can't be counted at the source any more
+	since     time.Time // when the phase began
+	tail      tail      // the target's last batch of ours
+	recount   bool      // what is stored beyond the checkpoint can't be counted at the source any more
 }
 
 func (l *Lane) enterLocked(p phase) { l.out.phase, l.out.since = p, l.stream.now() }
