@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/klauspost/compress/s2"
@@ -192,4 +193,25 @@ func TestDamagedPayload(t *testing.T) {
 func drain(r *Reader, b Batch) error {
 	_, _, err := (&Rewriter{reader: *r, MaxDecoded: r.MaxDecoded}).Scan(b, func(*Record) (Verdict, error) { return Keep, nil })
 	return err
+}
+
+// A client that declares blocks of 4 MiB, as some do for every batch, made each reader of a few bytes take 4 MiB.
+func TestSmallBatchOfLargeBlocksTakesLittleMemory(t *testing.T) {
+	var out bytes.Buffer
+	w := lz4.NewWriter(&out)
+	require.NoError(t, w.Apply(lz4.BlockSizeOption(lz4.Block4Mb)))
+	src := bytes.Repeat([]byte("a record "), 100)
+	_, err := w.Write(src)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	const times = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		back, err := unlz4(nil, out.Bytes(), DefaultMaxDecoded)
+		require.NoError(t, err)
+		require.Equal(t, src, back)
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/times, uint64(64<<10), "bytes for each")
 }

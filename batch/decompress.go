@@ -129,6 +129,9 @@ const (
 	lz4DictionaryID = 0x01
 	lz4Stored       = 1 << 31
 	lz4Window       = 64 << 10
+
+	lz4LeastRoom = 4 << 10 // for a block at first,
+	lz4Growth    = 4       // and by how much it grows while it is not enough
 )
 
 // unlz4 reads a frame straight into dst. The library's reader would copy through blocks of its own and, for format 0, refuse the header checksum, which Kafka's clients got wrong
@@ -206,19 +209,25 @@ func unlz4Block(dst, block []byte, how lz4Block) ([]byte, error) {
 		}
 		return append(dst, block...), nil
 	}
-	dst = slices.Grow(dst, how.room)
-	out, before := dst[len(dst):len(dst)+how.room], dst[:0]
-	if how.linked {
-		before = dst[max(0, len(dst)-lz4Window):]
+	// Clients declare blocks of 4 MiB for batches of a few bytes: so much memory for each of them would cost more than everything else.
+	for room := max(lz4LeastRoom, lz4Growth*len(block), cap(dst)-len(dst)); ; room *= lz4Growth {
+		room = min(room, how.room)
+		dst = slices.Grow(dst, room)
+		out, before := dst[len(dst):len(dst)+room], dst[:0]
+		if how.linked {
+			before = dst[max(0, len(dst)-lz4Window):]
+		}
+		n, err := lz4.UncompressBlockWithDict(block, out, before)
+		switch {
+		case err == nil:
+			return dst[:len(dst)+n], nil
+		case room < how.room: // the library does not tell a lack of room from damage
+		case how.scarce:
+			return nil, errTooLarge // most likely
+		default:
+			return nil, err
+		}
 	}
-	n, err := lz4.UncompressBlockWithDict(block, out, before)
-	if err != nil && how.scarce {
-		return nil, errTooLarge // most likely: the library does not tell a lack of room from damage
-	}
-	if err != nil {
-		return nil, err
-	}
-	return dst[:len(dst)+n], nil
 }
 
 func (d *decompressor) unzstd(dst, src []byte, limit int) ([]byte, error) {

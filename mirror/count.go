@@ -94,7 +94,7 @@ func (l *Lane) compareLocked() {
 func (l *Lane) sameLocked(e *entry) (same bool, err error) {
 	t := &l.out.tail
 	nth := offsets.Ahead(e.seq, l.out.walkTo)
-	err = eachRecord(e.batch, func(n int64, rec *batch.Record) {
+	err = l.eachRecordLocked(e.batch, func(n int64, rec *batch.Record) {
 		switch {
 		case n != nth:
 		case t.mark.Digest != 0:
@@ -112,9 +112,13 @@ func (l *Lane) looksLikeLocked(rec *batch.Record) bool {
 	return m.Digest == rec.Digest() && (m.Timestamp == rec.Timestamp || !l.plan.KeepAppendTime)
 }
 
-// eachRecord shows the records of a batch, the first with n = 1.
-func eachRecord(b batch.Batch, show func(n int64, rec *batch.Record)) error {
-	var r batch.Reader
+// eachRecordLocked shows the records of a batch, the first with n = 1.
+func (l *Lane) eachRecordLocked(b batch.Batch, show func(n int64, rec *batch.Record)) error {
+	t := &l.out.tail
+	if t.reader == nil {
+		t.reader = &batch.Reader{}
+	}
+	r := t.reader
 	if err := r.Reset(b); err != nil {
 		return err
 	}
@@ -136,7 +140,7 @@ func (l *Lane) searchLocked(e *entry) {
 	if t.mark.Digest == 0 || e.records == 0 {
 		return
 	}
-	_ = eachRecord(e.batch, func(n int64, rec *batch.Record) { // what can't be decoded is found again where it matters
+	_ = l.eachRecordLocked(e.batch, func(n int64, rec *batch.Record) { // what can't be decoded is found again where it matters
 		if l.looksLikeLocked(rec) {
 			t.places++
 			t.place = offsets.Plus(e.seq, int32(n))

@@ -52,6 +52,8 @@ type tail struct {
 
 	places int   // records of the walk that look like the last one
 	place  int32 // the sequence, as counted, that follows the latest of them
+
+	reader *batch.Reader // of batches that are compared with it; nil before the first. One for all: its memory is as large as a batch
 }
 
 // takeover is the state of the procedure that finds out what the target holds.
@@ -78,7 +80,12 @@ type takeover struct {
 	recount   bool      // what is stored beyond the checkpoint can't be counted at the source any more
 }
 
-func (l *Lane) enterLocked(p phase) { l.out.phase, l.out.since = p, l.stream.now() }
+func (l *Lane) enterLocked(p phase) {
+	if p == open {
+		l.out.tail.reader = nil // there is nothing left to compare
+	}
+	l.out.phase, l.out.since = p, l.stream.now()
+}
 
 // Next is the size in bytes of the batch that Take would hand out; 0 if there is none; negative if the lane wants an Inquiry first.
 func (l *Lane) Next() int {
