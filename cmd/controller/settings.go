@@ -14,7 +14,6 @@ import (
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/controller"
-	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
@@ -117,7 +116,7 @@ func fromNative(path string) (settings, error) {
 
 // name finds out what topics are called on the target. A mapping file that only the workers have is theirs to tell of.
 func (s *settings) name(f *native.File) error {
-	h, err := handler.New(f.Route.Topics.Config, f.Route.Source.Name, f.Route.Target.Name)
+	mapped, err := f.TargetNames()
 	if errors.Is(err, fs.ErrNotExist) && f.Route.Topics.Validate() == nil {
 		s.mapped = unnamed
 		s.warnings = append(s.warnings, fmt.Sprintf("route.topics.mapping_file: %v: target topics are shown when a worker has told them", err))
@@ -126,13 +125,7 @@ func (s *settings) name(f *native.File) error {
 	if err != nil {
 		return native.Prefixed(err, "route.topics.")
 	}
-	s.mapped = func(topic string) string {
-		t, err := h.Topic(topic)
-		if err != nil {
-			return "" // the worker halts the partition and says why
-		}
-		return t.Target
-	}
+	s.mapped = mapped
 	return nil
 }
 

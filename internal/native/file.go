@@ -180,6 +180,21 @@ func (f *File) RouteName() route.Route {
 	return route.Route{Source: f.Route.Source.Name, Target: f.Route.Target.Name, ID: f.Route.ID}
 }
 
+// TargetNames gives what topics are called on the target; nothing for a topic that can't be mapped, of which its worker says why.
+func (f *File) TargetNames() (func(topic string) string, error) {
+	h, err := handler.New(f.Route.Topics.Config, f.Route.Source.Name, f.Route.Target.Name)
+	if err != nil {
+		return nil, err
+	}
+	return func(topic string) string {
+		t, err := h.Topic(topic)
+		if err != nil {
+			return ""
+		}
+		return t.Target
+	}, nil
+}
+
 // WorkerID is the name under which a worker appears: the host's if none is given, and otherwise if that is not known.
 func (f *File) WorkerID(otherwise string) string { return named(f.Worker.ID, otherwise) }
 

@@ -129,14 +129,14 @@ func TestTreeOfUReplicatorIsTakenOver(t *testing.T) {
 		"-offsetRefreshIntervalInSec", "1", "-localBackupFilePath", filepath.Join(b.dir, "backup"),
 	}
 	b.start(t)
-	mapping := ""
+	var mapping strings.Builder
 	for _, topic := range []string{"orders", "refunds", "idle", "gone", "found"} {
-		mapping += topic + " copy." + topic + "\n"
+		mapping.WriteString(topic + " copy." + topic + "\n")
 	}
 	var crew []*worker
 	for _, id := range []string{"w_1", "w_2", "w_3"} {
 		w := prepareWorker(t, id)
-		oldFiles(t, l, w, mapping)
+		oldFiles(t, l, w, mapping.String())
 		file := filepath.Join(w.dir, "consumer.properties")
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
