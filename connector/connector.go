@@ -170,13 +170,20 @@ func (c *Connector) verdict(err error) error {
 
 // watchLoop looks after the route's health, also while control waits for a cluster that does not answer.
 func (c *Connector) watchLoop(ctx context.Context) {
-	tick := time.NewTicker(healthTick)
+	every(ctx, healthTick, func() {
+		c.watch()
+		c.drain(ctx, c.stale())
+	})
+}
+
+// every looks after something, time and again, until ctx ends.
+func every(ctx context.Context, interval time.Duration, look func()) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			c.watch()
-			c.drain(ctx, c.stale())
+			look()
 		case <-ctx.Done():
 			return
 		}

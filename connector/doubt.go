@@ -25,31 +25,24 @@ const (
 // has set the position, the partition is started anew from there, and where the checkpoint is gone it halts with the start; else the lane goes on
 // trying, since what a broker says is a hint.
 func (c *Connector) doubtLoop(ctx context.Context) {
-	tick := time.NewTicker(doubtTick)
-	defer tick.Stop()
 	doubted := map[route.Partition]offsets.Checkpoint{} // what their lanes go by
 	told := false
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	every(ctx, doubtTick, func() {
 		c.doubted(doubted, time.Now())
 		if len(doubted) == 0 {
-			continue
+			return
 		}
 		parts, err := c.reread(ctx, doubted)
 		c.drain(ctx, parts)
 		if errors.Is(err, offsets.ErrUnavailable) {
-			continue // asked again
+			return // asked again
 		}
 		if err != nil && !told && ctx.Err() == nil {
 			c.deps.Log.Warn("checkpoints can't be read again", "partitions", len(doubted), "err", err)
 		}
 		told = err != nil
 		clear(doubted)
-	}
+	})
 }
 
 // reread loads what is stored of partitions and lists those that must be started anew. One that can't be read says nothing of the others.

@@ -26,23 +26,16 @@ func batchLimit(config map[string]string) (limit int) {
 // limitLoop starts partitions anew whose target refuses batches for their size and has another limit than when they began: they are split to that
 // one then. Where the limit is the same, a record by itself is too large, and only somebody else can mend that.
 func (c *Connector) limitLoop(ctx context.Context) {
-	tick := time.NewTicker(limitTick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	every(ctx, limitTick, func() {
 		refused := c.refused()
 		if len(refused) == 0 {
-			continue
+			return
 		}
 		asking, cancel := context.WithTimeout(ctx, answerTimeout)
 		configs, _ := c.admin.TopicConfigs(asking, slices.Sorted(maps.Keys(refused))...) // of what is missing nothing is known: it stays as it is, halted
 		cancel()
 		c.drain(ctx, c.resized(refused, configs))
-	}
+	})
 }
 
 // refused lists the partitions whose target has refused a batch for its size, by target topic.

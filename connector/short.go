@@ -17,30 +17,23 @@ const shortTick = 2 * time.Second
 
 // shortLoop asks the source where it ends on behalf of lanes that can't believe what they know of it: an idle partition's fetches don't say.
 func (c *Connector) shortLoop(ctx context.Context) {
-	tick := time.NewTicker(shortTick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	every(ctx, shortTick, func() {
 		short := c.short()
 		if len(short) == 0 {
-			continue
+			return
 		}
 		asking, cancel := context.WithTimeout(ctx, answerTimeout)
 		ends, err := c.sourceEnds(asking, short)
 		cancel()
 		if err != nil {
-			continue // an unreachable source is told elsewhere
+			return // an unreachable source is told elsewhere
 		}
 		for p, end := range ends {
 			if end.Err == nil {
 				short[p].Ends(end.Offset)
 			}
 		}
-	}
+	})
 }
 
 func (c *Connector) short() map[route.Partition]*mirror.Lane {
