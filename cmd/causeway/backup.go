@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 )
@@ -71,22 +69,6 @@ func newBackup(stdout io.Writer) *cobra.Command {
 	c.flag(cmd)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, instead of the standard output")
 	return cmd
-}
-
-// replaceFile writes a file so that a reader sees the old one or the new one, whole.
-func replaceFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 func newRestore(stdout io.Writer) *cobra.Command {

@@ -200,7 +200,7 @@ func (d *desk) change(topic string, change func(*operator.Topic)) error {
 	}
 	text, err := json.Marshal(keptSettings{Version: settingsVersion, Topics: topics})
 	if err == nil {
-		err = storeFile(d.path, append(text, '\n'))
+		err = replaceFile(d.path, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("store settings: %w", err)
@@ -231,24 +231,4 @@ func (d *desk) has(p route.Partition) error {
 
 func unknown(what, name string) error {
 	return fmt.Errorf("%w: %s %q is not mirrored", api.ErrNotFound, what, name)
-}
-
-// storeFile writes a file so that after a crash of the machine, too, it is the old one or the new one.
-func storeFile(path string, text []byte) (err error) {
-	next, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(text)
-	if err = errors.Join(err, next.Sync(), next.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

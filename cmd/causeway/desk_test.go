@@ -114,7 +114,7 @@ func TestSettingsThatCannotBeStoredAreNotApplied(t *testing.T) {
 	m := newDeskMirror()
 	d, err := openDesk(dir, m, hclog.NewNullLogger())
 	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(filepath.Join(dir, settingsFile+".new"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, settingsFile), 0o700))
 	require.ErrorContains(t, d.PauseTopic(t.Context(), "orders", true), "store settings")
 	require.Empty(t, m.settings)
 }
