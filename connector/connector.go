@@ -74,7 +74,6 @@ type partition struct {
 	wish    *wish // a reset that it is to be started anew with
 	begun   bool  // it ran before, so there must be a checkpoint
 	since   time.Time
-	checked time.Time    // when it was last read what is stored of it
 	lane    *mirror.Lane // nil until it runs
 	slot    *producer.Slot
 	leave   bool
@@ -272,13 +271,19 @@ func (c *Connector) pending() (starting []*partition) {
 func (c *Connector) stale() (parts []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.parts {
-		if p.lane == nil || p.gone {
-			continue
-		}
-		recreated, recount := p.lane.Stale()
-		if recreated || recount || p.wish != nil { // a reset that came while it was being started
+	for _, p := range c.restlessLocked() {
+		if recreated, recount := p.lane.Stale(); recreated || recount {
 			p.gone, p.recount = true, recount
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// restlessLocked lists the running partitions that may need to be looked after. The caller holds mu.
+func (c *Connector) restlessLocked() (parts []*partition) {
+	for _, l := range c.mirror.Restless() {
+		if p := c.parts[l.Source()]; p != nil && p.lane == l && !p.gone {
 			parts = append(parts, p)
 		}
 	}

@@ -27,8 +27,9 @@ const (
 func (c *Connector) doubtLoop(ctx context.Context) {
 	doubted := map[route.Partition]offsets.Checkpoint{} // what their lanes go by
 	told := false
+	var checks round
 	every(ctx, doubtTick, func() {
-		c.doubted(doubted, time.Now())
+		c.doubted(doubted, &checks, time.Now())
 		if len(doubted) == 0 {
 			return
 		}
@@ -59,25 +60,31 @@ func (c *Connector) reread(ctx context.Context, lanes map[route.Partition]offset
 	return parts, errors.Join(faults...)
 }
 
-// doubted adds what lanes go by that are in doubt, and some of which nothing was read for long.
-func (c *Connector) doubted(to map[route.Partition]offsets.Checkpoint, now time.Time) {
+// round is the partitions of which it is still to be read what is stored, until the next round begins with all.
+type round struct {
+	left []route.Partition
+	next time.Time
+}
+
+// doubted adds what lanes go by that are in doubt, and some whose turn it is in the round.
+func (c *Connector) doubted(to map[route.Partition]offsets.Checkpoint, r *round, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	checks := 0
-	for key, p := range c.parts {
-		if p.lane == nil || p.gone {
-			continue
-		}
-		at, doubt := p.lane.Doubted()
-		if !doubt && checks < mostChecks && now.Sub(p.checked) > checkEvery {
-			doubt = true
-			checks++
-		}
-		if doubt {
-			p.checked = now
-			to[key] = at
+	for _, p := range c.restlessLocked() {
+		if at, doubt := p.lane.Doubted(); doubt {
+			to[p.source] = at
 		}
 	}
+	if len(r.left) == 0 && now.After(r.next) {
+		r.left, r.next = slices.Collect(maps.Keys(c.parts)), now.Add(checkEvery)
+	}
+	some := min(len(r.left), mostChecks)
+	for _, key := range r.left[:some] {
+		if p := c.parts[key]; p != nil && p.lane != nil && !p.gone {
+			to[key], _ = p.lane.Doubted()
+		}
+	}
+	r.left = r.left[some:]
 }
 
 // absent says that a checkpoint which an answer of the store with this error does not hold is gone or can't be read, and not merely unasked for.

@@ -42,15 +42,16 @@ func TestPositionOfAnIdlePartitionIsReadAgainInTime(t *testing.T) {
 	}
 	now := time.Now()
 	due := map[route.Partition]offsets.Checkpoint{}
-	c.doubted(due, now)
+	var checks round
+	c.doubted(due, &checks, now)
 	require.Len(t, due, 4, "each is read")
 	parts, err := c.reread(t.Context(), due)
 	require.NoError(t, err)
 	require.Empty(t, parts)
 	clear(due)
-	c.doubted(due, now.Add(checkEvery))
+	c.doubted(due, &checks, now.Add(checkEvery))
 	require.Empty(t, due, "too early")
-	c.doubted(due, now.Add(checkEvery+time.Second))
+	c.doubted(due, &checks, now.Add(checkEvery+time.Second))
 	require.Len(t, due, 4)
 
 	store.without["t"] = nil

@@ -43,10 +43,7 @@ func (c *Connector) refused() map[string][]*partition {
 	byTarget := map[string][]*partition{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.parts {
-		if p.lane == nil || p.gone {
-			continue
-		}
+	for _, p := range c.restlessLocked() {
 		if _, refused := p.lane.Refused(); refused {
 			byTarget[p.target.Topic] = append(byTarget[p.target.Topic], p)
 		}

@@ -40,12 +40,9 @@ func (c *Connector) short() map[route.Partition]*mirror.Lane {
 	lanes := map[route.Partition]*mirror.Lane{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, p := range c.parts {
-		if p.lane == nil || p.gone {
-			continue
-		}
+	for _, p := range c.restlessLocked() {
 		if p.lane.Short() {
-			lanes[key] = p.lane
+			lanes[p.source] = p.lane
 		}
 	}
 	return lanes

@@ -371,14 +371,14 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	}
 	for _, p := range t.parts {
 		if at, ok := ready[p.source]; ok {
-			c.run(t, p, at)
+			c.run(ctx, t, p, at)
 		}
 	}
 	return errors.Join(faults...)
 }
 
 // run joins the two ends with a lane.
-func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
+func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.Checkpoint) {
 	number, shared := t.align.Target(p.source.Partition)
 	target := route.Partition{Topic: t.topic.Target, Partition: number}
 	slot := c.producer.Slot(target, shared)
@@ -404,6 +404,10 @@ func (c *Connector) run(t *pair, p *partition, at offsets.Checkpoint) {
 		lane.Pause(c.pausedLocked(source))
 		slot.Attach(lane) // with the lock held, so that who finds the lane and takes it away finds it with both ends
 		c.fetchers.Add(source, at.SourceTopicID, lane)
+		if p.wish != nil { // a reset that came while it was being started
+			p.gone = true
+			c.drain(ctx, []*partition{p})
+		}
 	}
 	c.mu.Unlock()
 	if !wanted { // it left while it was being started

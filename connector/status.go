@@ -150,18 +150,16 @@ func (c *Connector) watch() {
 		reason = "target: " + err.Error()
 	}
 	now := time.Now()
-	records := int64(0)
+	records := c.mirror.Records()
 	c.mu.Lock()
 	r := &c.route
 	for _, p := range c.parts {
-		if p.lane != nil {
-			records += p.lane.Status().Records
-		} else if reason == "" && now.Sub(p.since) > unstartedAfter && !p.halted {
+		if p.lane == nil && reason == "" && now.Sub(p.since) > unstartedAfter && !p.halted {
 			reason = p.reason
 		}
 	}
 	if d := now.Sub(r.ticked).Seconds(); !r.ticked.IsZero() && d > 0 {
-		r.rate = max(float64(records-r.records)/d, 0)
+		r.rate = float64(records-r.records) / d
 	}
 	r.ticked, r.records = now, records
 	var tell *events.Event

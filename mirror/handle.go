@@ -24,7 +24,7 @@ type hand struct {
 
 // handle makes what came in ready: the lane's order is kept because one loop takes all that is there and puts it behind what is ready.
 func (l *Lane) handle(h *hand) {
-	l.mu.Lock()
+	l.lock()
 	l.queued = false
 	h.in = append(h.in[:0], l.in.entries...)
 	clear(l.in.entries)

@@ -14,14 +14,14 @@ var errHeld = errors.New("the partition was held, and others may have sent for i
 
 // Suspend keeps the lane from fetching, sending and asking until Resume. What is unanswered is still answered. It may be repeated.
 func (l *Lane) Suspend() {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	l.suspended = true
 }
 
 // Resume takes Suspend back. Meanwhile others may have sent for the partition, so the lane takes over anew before it sends.
 func (l *Lane) Resume() {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if l.suspended {
 		l.suspended = false
@@ -32,7 +32,7 @@ func (l *Lane) Resume() {
 // Pause keeps the lane from fetching, sending and asking, by an operator's wish, or takes that back. What is unanswered is still answered. It may
 // be repeated.
 func (l *Lane) Pause(on bool) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if l.paused == on {
 		return

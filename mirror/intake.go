@@ -41,6 +41,8 @@ func (l *Lane) Want() (at route.Position, generation uint32, maxBytes int32) {
 	l.in.withheld = room == 0
 	if room > 0 {
 		l.in.asked = now
+	} else {
+		l.stirLocked()
 	}
 	return route.Position{Offset: l.in.position, LeaderEpoch: l.in.epoch}, l.in.generation, int32(room)
 }
@@ -85,7 +87,7 @@ func (l *Lane) roomLeftLocked(now time.Time) {
 // kept gets a reference of s of its own. Answers to an older generation are dropped.
 func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, next route.Position, x route.Extent) {
 	now := l.stream.now()
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if generation != l.in.generation || l.closing {
 		return
@@ -130,7 +132,7 @@ func (l *Lane) pendingLocked() {
 // Extent takes news of the source log's ends that came without data.
 func (l *Lane) Extent(x route.Extent) {
 	now := l.stream.now()
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	l.in.extent = x
 	l.sourceAnsweredLocked(now)
@@ -149,7 +151,7 @@ func (l *Lane) sourceAnsweredLocked(now time.Time) {
 
 // Fail takes a failure that the source can't mend by itself. The lane stops reading; what it has read goes on.
 func (l *Lane) Fail(generation uint32, f *route.Fault) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if generation != l.in.generation || l.closing {
 		return
@@ -210,7 +212,7 @@ func (l *Lane) recoveredLocked() {
 
 // Retry ends a halt, by an operator's wish or by the stream's timer.
 func (l *Lane) Retry() {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if l.closing {
 		return

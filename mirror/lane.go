@@ -52,6 +52,8 @@ type Lane struct {
 	counts *counts
 	paces  []*paces // that hold for it
 	queued bool     // in the stream's list
+	// restless: among the stream's restless ones.
+	restless bool
 	// backlog: counted among the lanes that have more to send than they get away.
 	backlog bool
 	paused  bool
@@ -81,7 +83,7 @@ type progress struct {
 // newLane starts at a checkpoint, which is in the store already: its id and epoch must be there before the first produce (KIP-98 state
 // that nobody remembers can't be taken over).
 func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
-	l := &Lane{plan: plan, stream: s, wake: wake}
+	l := &Lane{plan: plan, stream: s, wake: wake, restless: true}
 	l.pos.checkpoint, l.pos.committed, l.pos.committedAt = at, at.SourceOffset, s.now()
 	l.beginLocked()
 	l.in.extent = unknownExtent()
@@ -134,7 +136,7 @@ func (l *Lane) resetLocked() {
 
 // close stops the lane: nothing more is fetched or sent. The channel closes when nothing is unanswered.
 func (l *Lane) close() <-chan struct{} {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if !l.closing {
 		l.closing, l.drained = true, make(chan struct{})
@@ -169,11 +171,12 @@ func (l *Lane) discard() {
 	l.resetLocked()
 }
 
-// takeCheckpoint returns the checkpoint if it changed since the last call.
+// takeCheckpoint returns the checkpoint if it changed since the last call; if not, the lane may come to rest.
 func (l *Lane) takeCheckpoint() (offsets.Checkpoint, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.pos.dirty {
+		l.restLocked()
 		return offsets.Checkpoint{}, false
 	}
 	l.pos.dirty = false
@@ -196,7 +199,7 @@ func (l *Lane) evenLocked() bool {
 
 // stored tells how the commit of a checkpoint went.
 func (l *Lane) stored(c offsets.Checkpoint, overtaken bool, err error) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		l.pos.dirty = true

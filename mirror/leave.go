@@ -18,8 +18,12 @@ func (l *Lane) Stale() (recreated, recount bool) {
 func (l *Lane) Refused() (limit int, refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.plan.MaxBatchBytes, l.refusedLocked()
+}
+
+func (l *Lane) refusedLocked() bool {
 	f := l.out.fault
-	return l.plan.MaxBatchBytes, f != nil && (f.Code == codeTooLarge || f.Code == codeBeyondSegment)
+	return f != nil && (f.Code == codeTooLarge || f.Code == codeBeyondSegment)
 }
 
 // Halted says that an event told of a halt, and none yet that it is over.
@@ -46,6 +50,7 @@ func (m *Mirror) Forget(l *Lane) {
 	if s.lanes[l.plan.Source] == l {
 		delete(s.lanes, l.plan.Source)
 	}
+	delete(s.restless, l)
 	s.mu.Unlock()
 	m.metrics.forget(l.plan.Source.Topic, m.Lanes())
 }

@@ -1,6 +1,9 @@
 package mirror
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	leastLimit  = 2 << 20
@@ -62,7 +65,7 @@ func (m *meter) roll(now time.Time) {
 		m.windowStart = now
 	}
 	if d := now.Sub(m.windowStart); d >= meterWindow {
-		m.rate = max(float64(m.windowBytes)/d.Seconds(), m.rate*0.8)
+		m.rate = max(float64(m.windowBytes)/d.Seconds(), m.rate*math.Pow(0.8, max(1, d.Seconds())))
 		m.batchRate = float64(m.windowBatches) / d.Seconds()
 		m.windowStart, m.windowBytes, m.windowBatches = now, 0, 0
 	}

@@ -229,6 +229,19 @@ func (w *world) ends(o *owner) {
 	}
 }
 
+// rest says that nothing is left to be done for a lane that is not looked after any more.
+func (*world) rest(o *owner) {
+	if _, restless := o.stream.restless[o.lane]; restless {
+		return
+	}
+	recreated, recount := o.lane.Stale()
+	_, refused := o.lane.Refused()
+	_, doubted := o.lane.Doubted()
+	if recreated || recount || refused || doubted || o.lane.Short() || o.lane.pos.dirty || o.lane.in.fault != nil || o.lane.out.phase == halted {
+		broken("a lane came to rest too early: %+v", o.lane.Status())
+	}
+}
+
 func (*world) lostSource(o *owner) bool {
 	f := o.lane.out.fault
 	return f != nil && f.Code == codeDiverged
@@ -352,7 +365,9 @@ func (w *world) kill(i int) {
 
 func (w *world) step() {
 	w.clock = w.clock.Add(time.Duration(w.rng.IntN(5000)) * time.Microsecond)
-	w.work(w.owners[w.rng.IntN(len(w.owners))])
+	o := w.owners[w.rng.IntN(len(w.owners))]
+	w.work(o)
+	w.rest(o)
 	w.serve()
 	if w.rng.IntN(2) == 0 {
 		w.target.replicate(w.target.replicas[w.rng.IntN(3)], w.rng.IntN(4))

@@ -85,6 +85,7 @@ func (l *Lane) enterLocked(p phase) {
 		l.out.tail.reader = nil // there is nothing left to compare
 	}
 	l.out.phase, l.out.since = p, l.stream.now()
+	l.stirLocked() // also by a question that finds out that the target has been silent for too long
 }
 
 // Next is the size in bytes of the batch that Take would hand out; 0 if there is none; negative if the lane wants an Inquiry first.
@@ -103,7 +104,7 @@ func (l *Lane) Next() int {
 // Take hands out the next batch and moves `sent`. all says that it must go with acks=all. The sink calls Answer once for each batch
 // taken, in the order of taking, also when its connection is lost.
 func (l *Lane) Take() (b batch.Batch, all bool) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	i, ok := l.nextLocked()
 	if !ok {
@@ -222,7 +223,7 @@ func (l *Lane) askAgainLocked() {
 // its first record, or the fault.
 func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	now := l.stream.now()
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	o := &l.out
 	if o.flying.len() == 0 {
@@ -312,6 +313,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 		e := q.at(q.head)
 		if e.records > 0 {
 			l.meter.acked(now, e)
+			l.stream.records.Add(int64(e.records))
 			l.counts.acked(now, e)
 		}
 		l.releaseLocked(e)

@@ -131,7 +131,7 @@ func (m *Mirror) SetLimits(l Limits) {
 	m.limits.worker.set(l, m.streams[0].now())
 	m.limits.note()
 	for _, s := range m.streams {
-		s.each((*Lane).paced)
+		each(s.list(), (*Lane).paced)
 	}
 }
 
@@ -142,7 +142,7 @@ func (m *Mirror) SetTopicLimits(topic string, l Limits) {
 	m.limits.mu.Unlock()
 	m.limits.note()
 	for _, s := range m.streams {
-		s.each(func(lane *Lane) {
+		each(s.list(), func(lane *Lane) {
 			if lane.plan.Source.Topic == topic {
 				lane.pace(m.limits)
 			}
@@ -156,7 +156,7 @@ func (m *Mirror) SetPartitionLimits(p route.Partition, l Limits) {
 	setPace(m.limits.parts, p, l, m.streams[0].now())
 	m.limits.mu.Unlock()
 	m.limits.note()
-	m.stream(p).each(func(lane *Lane) {
+	each(m.stream(p).list(), func(lane *Lane) {
 		if lane.plan.Source == p {
 			lane.pace(m.limits)
 		}

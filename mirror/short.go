@@ -38,7 +38,7 @@ func (l *Lane) Short() bool {
 // nothing is believed at once.
 func (l *Lane) Ends(end route.Offset) {
 	now := l.stream.now()
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	o, c := &l.out, &l.pos.checkpoint
 	records, short := l.shortLocked()

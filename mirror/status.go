@@ -127,6 +127,14 @@ func (l *Lane) stateLocked() (State, string) {
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
 
+// Records counts what was acknowledged since the start, also on lanes that have left.
+func (m *Mirror) Records() (n int64) {
+	for _, s := range m.streams {
+		n += s.records.Load()
+	}
+	return n
+}
+
 // Load is how busy a worker is, in figures that older tools know.
 type Load struct {
 	Queued   []int // batches that each stream's lanes hold

@@ -59,7 +59,10 @@ func New(cfg Config, deps Deps) *Mirror {
 	backlogs := &atomic.Int32{}
 	m.metrics = newMetrics(deps.Registerer, deps.Route, m.Lanes, deps.Waiting)
 	for range cfg.Streams {
-		s := &Stream{cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, limits: m.limits, lanes: map[route.Partition]*Lane{}}
+		s := &Stream{
+			cfg: cfg, deps: deps, now: deps.Now, metrics: m.metrics, wake: make(chan struct{}, 1), backlogs: backlogs, limits: m.limits,
+			lanes: map[route.Partition]*Lane{}, restless: map[*Lane]struct{}{},
+		}
 		s.hand.budget = deps.Pool.Budget()
 		m.streams = append(m.streams, s)
 	}
@@ -82,6 +85,7 @@ func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l.counts = m.metrics.counts(plan.Source.Topic)
 	s.mu.Lock()
 	s.lanes[plan.Source] = l
+	s.restless[l] = struct{}{}
 	s.mu.Unlock()
 	l.pace(m.limits) // with the lane among the others, so that a limit which is set now reaches it too
 	return l
@@ -159,13 +163,15 @@ type Stream struct {
 	limits   *limits     // of the whole worker
 	urgent   atomic.Bool // a lane waits for its checkpoint to be stored
 
-	mu      sync.Mutex // guards lanes and pending; a leaf: nothing is called while it is held
-	lanes   map[route.Partition]*Lane
-	pending []*Lane
-	spare   []*Lane
+	mu       sync.Mutex // guards lanes, restless and pending; a leaf: nothing is called while it is held
+	lanes    map[route.Partition]*Lane
+	restless map[*Lane]struct{}
+	pending  []*Lane
+	spare    []*Lane
 
 	saving   sync.Mutex   // one commit at a time
 	unstored atomic.Int64 // checkpoints that commits have failed to store, ever
+	records  atomic.Int64 // acknowledged, ever
 }
 
 func (s *Stream) budget() *slab.Budget { return s.deps.Pool.Budget() }
@@ -227,14 +233,14 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 		}
 		now := s.now()
 		if s.cfg.AckWindow > 1 {
-			s.each((*Lane).closeWindow)
+			each(s.listRestless(), (*Lane).closeWindow)
 		}
 		if s.limits.any.Load() {
-			s.each((*Lane).paced)
+			each(s.listRestless(), (*Lane).paced)
 		}
 		if now.After(retry) {
 			retry = now.Add(s.cfg.RetryInterval)
-			s.each((*Lane).Retry)
+			each(s.listRestless(), (*Lane).Retry)
 		}
 		if !s.urgent.Swap(false) && now.Before(next) {
 			continue
@@ -255,8 +261,8 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 	}
 }
 
-func (s *Stream) each(f func(*Lane)) {
-	for _, l := range s.list() {
+func each(lanes []*Lane, f func(*Lane)) {
+	for _, l := range lanes {
 		f(l)
 	}
 }
@@ -305,7 +311,7 @@ func (s *Stream) commit(ctx context.Context) error {
 func (s *Stream) commitLocked(ctx context.Context) error {
 	var checkpoints []offsets.Checkpoint
 	var lanes []*Lane
-	for _, l := range s.list() {
+	for _, l := range s.listRestless() {
 		if c, changed := l.takeCheckpoint(); changed {
 			checkpoints, lanes = append(checkpoints, c), append(lanes, l)
 		}

@@ -52,7 +52,7 @@ func (l *Lane) Inquiry() (q offsets.Inquiry, due time.Time) {
 
 // Hint takes the answer to an Inquiry, or why there is none.
 func (l *Lane) Hint(h offsets.Hint, f *route.Fault) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	o := &l.out
 	o.inquiring = false
