@@ -36,6 +36,7 @@ type replica struct {
 	aligned  int  // leader epoch up to which its log was compared with the leader's
 	hw       int  // batches that it knows to be replicated
 	memory   int  // index of the first batch that duplicates are told by: a restart keeps one (KIP-98's snapshots)
+	expired  int  // batches whose ids were forgotten because their records are old
 	inISR    bool
 	awaiting []*request
 }
@@ -57,6 +58,9 @@ type cluster struct {
 	replicas [3]*replica
 	leader   *replica
 	epoch    int
+	// aged: the records are older than ids get. Brokers forget them in silences only; a restart forgets them too, and then a second owner that is awake
+	// and has nothing on its way may be taken for the first, which docs/adr/010 tells.
+	aged bool
 	// committed counts the batches that are on every member of the ISR. Invariant: no election takes any of them away.
 	committed int
 	answer    func(r *request, base route.Offset, f *route.Fault)
@@ -85,7 +89,7 @@ func (r *replica) known(id int64, now time.Time) (batches []*stored) {
 		if s.id != id {
 			continue
 		}
-		if until.Sub(s.at) > expiration || i < r.memory && len(batches) > 0 {
+		if i < r.expired || until.Sub(s.at) > expiration || i < r.memory && len(batches) > 0 {
 			break
 		}
 		if len(batches) > 0 && s.epoch != batches[0].epoch {
@@ -198,6 +202,7 @@ func (c *cluster) replicate(r *replica, n int) {
 		}
 		if same < len(r.log) {
 			r.log = r.log[:same:same]
+			r.expired = min(r.expired, same)
 			r.memory = max(0, same-1-c.rng.IntN(2)*4) // its producer state is read from a snapshot
 		}
 		r.hw = min(r.hw, same)
@@ -271,7 +276,7 @@ func (c *cluster) timeout(r *replica) {
 func (c *cluster) ask(r *replica, q offsets.Inquiry) (offsets.Hint, *route.Fault) {
 	h := offsets.Hint{Start: route.NoOffset, End: r.endAt(r.hw), Timestamp: -1, First: -1}
 	if known := r.known(q.ProducerID, c.now()); len(known) > 0 {
-		h.Known, h.Epoch, h.Last = true, known[0].epoch, known[0].last()
+		h.Known, h.Epoch, h.Last, h.Timestamp = true, known[0].epoch, known[0].last(), 1000 // as all records have it
 	}
 	if q.Question != offsets.AskLog {
 		return h, nil
@@ -281,11 +286,14 @@ func (c *cluster) ask(r *replica, q offsets.Inquiry) (offsets.Hint, *route.Fault
 	}
 	h.Start, h.ReadFrom, h.Read, h.Forgotten = 0, q.From, true, !h.Known
 	for _, s := range r.log[:r.hw] {
+		if s.base <= q.From && q.From < s.end() && s.id != q.ProducerID {
+			h.Replaced = true
+		}
 		if s.end() <= q.From || s.id != q.ProducerID || s.epoch < q.ProducerEpoch {
 			continue
 		}
 		if h.Forgotten {
-			h.Known, h.Epoch, h.Last = true, s.epoch, s.last()
+			h.Known, h.Epoch, h.Last, h.Timestamp = true, s.epoch, s.last(), 1000
 		}
 		if h.First, h.LastRecord = -1, (offsets.Mark{}); h.Epoch == s.epoch && h.Last == s.last() {
 			h.First, h.LastRecord = s.seq, markOf(s.numbers[len(s.numbers)-1])

@@ -50,7 +50,7 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w := &world{t: t, rng: rng, clock: time.Unix(1_700_000_000, 0), variant: v}
 	w.target = newCluster(rng, func() time.Time { return w.clock })
-	w.target.broken = broken
+	w.target.broken, w.target.aged = broken, seed%3 == 1
 	w.target.answer = answered
 	if rng.IntN(2) == 0 {
 		w.filter = func(r *batch.Record) (batch.Verdict, error) {
@@ -113,7 +113,7 @@ func (w *world) grow(n int) {
 func (w *world) start(at offsets.Checkpoint) {
 	cfg := DefaultConfig()
 	cfg.Streams, cfg.AckWindow = 1, []int{1, 3, 8}[w.rng.IntN(3)]
-	plan := Plan{Source: at.Partition, Target: route.Partition{Topic: "u"}, Records: w.filter, IDExpiration: expiration}
+	plan := Plan{Source: at.Partition, Target: route.Partition{Topic: "u"}, Records: w.filter, IDExpiration: expiration, KeepAppendTime: w.target.aged}
 	if w.rng.IntN(3) == 0 {
 		plan.MaxBatchBytes = batch.HeaderSize + 40
 	} else if w.rng.IntN(2) == 0 {
@@ -295,7 +295,9 @@ func (w *world) torment() {
 	case 10:
 		w.foreign()
 	case 11:
-		if w.rng.IntN(10) == 0 {
+		if w.target.aged {
+			w.expire()
+		} else if w.rng.IntN(10) == 0 {
 			w.nextDay()
 		}
 	case 12:
@@ -356,6 +358,18 @@ func (w *world) nextDay() {
 	}
 	w.target.settle()
 	w.clock = w.clock.Add(expiration + time.Hour)
+}
+
+// expire lets the brokers look for ids whose last records are old, in a silence that is as long as another owner needs to take over.
+func (w *world) expire() {
+	for _, r := range w.target.replicas {
+		w.shut(r)
+	}
+	w.target.settle()
+	w.clock = w.clock.Add(agedAfter + time.Second)
+	for _, r := range w.target.replicas {
+		r.expired = len(r.log)
+	}
 }
 
 func (w *world) kill(i int) {

@@ -37,6 +37,9 @@ type outlet struct {
 	flying ring[uint64] // entries that were sent and not answered, in order
 	window int          // batches sent since the last one with acks=all
 	opened int          // bytes of them
+	// stamp is what the target counts the age of our id from: the timestamp of its last batch of ours, in ms. Only where producers' times are kept
+	// it can be old when the batch is new; 0 or -1 when not known.
+	stamp int64
 
 	short   time.Time    // since when the target seems to hold more than the source has,
 	shortAt route.Offset // which ends there
@@ -120,7 +123,8 @@ func (l *Lane) Take() (b batch.Batch, all bool) {
 	e.sent = l.stream.now()
 	o.window++
 	o.opened += len(e.batch)
-	if all = again || o.phase != open || o.window >= l.stream.cfg.AckWindow || int64(o.opened) >= l.windowBytesLocked(e.sent); all {
+	full := o.window >= l.stream.cfg.AckWindow || int64(o.opened) >= l.windowBytesLocked(e.sent)
+	if all = again || o.phase != open || full || l.agedLocked(e.batch.MaxTimestamp()); all {
 		o.window, o.opened = 0, 0
 	}
 	return e.batch, all
@@ -154,13 +158,13 @@ func (l *Lane) nextLocked() (uint64, bool) {
 	}
 	switch o.phase {
 	case certifying:
-		if o.flying.len() > 0 || l.forgottenLocked() {
-			return 0, false
-		}
 		for o.certify < q.tail && q.at(o.certify).records == 0 {
 			o.certify++
 		}
-		return o.certify, o.certify < q.tail
+		if o.certify == q.tail || o.flying.len() > 0 || l.forgottenLocked() {
+			return 0, false
+		}
+		return o.certify, true
 	case open:
 		for o.sent < q.tail && q.at(o.sent).records == 0 {
 			o.sent++
@@ -198,10 +202,16 @@ func (l *Lane) windowEndLocked() (uint64, bool) {
 // windowQuiet is how long a lane must have had nothing to send before its window is closed by sending the last batch again.
 const windowQuiet = 20 * time.Millisecond
 
+// agedAfter is how long after the last word of the target an id may be forgotten whose last records are as old as ids get. The target looks for such
+// ids from time to time, by default every ten minutes; in a shorter silence no other owner takes over.
+const agedAfter = 30 * time.Second
+
 // forgottenLocked says that nothing was heard of the target for so long that it may have forgotten the id, and would take any sequence, also
 // a repeat. The lane then asks again. Nothing may be unanswered.
 func (l *Lane) forgottenLocked() bool {
-	if !l.silentSinceLocked(l.out.heard) {
+	o := &l.out
+	aged := l.agedLocked(o.stamp) && l.sinceLocked(o.heard) > agedAfter
+	if !aged && !l.silentSinceLocked(o.heard) {
 		return false
 	}
 	l.askAgainLocked()
@@ -304,7 +314,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 		l.counts.stored(offsets.Ahead(c.Sequence, o.walkTo))
 	}
 	c.SourceOffset, c.Sequence, c.LeaderEpoch, c.Opened, c.AckedAt = e.next, e.end(), e.epoch, true, now
-	o.heard = now
+	o.heard, o.stamp = now, e.batch.MaxTimestamp()
 	c.TargetOffset = route.NoOffset
 	if base >= 0 {
 		c.TargetOffset = base + route.Offset(e.records)

@@ -44,6 +44,9 @@ func (l *Lane) Inquiry() (q offsets.Inquiry, due time.Time) {
 	o.inquiring, o.askedAt = true, now
 	c := &l.pos.checkpoint
 	q = offsets.Inquiry{Question: offsets.AskProducer, ProducerID: c.ProducerID, ProducerEpoch: c.ProducerEpoch, From: c.TargetOffset}
+	if c.Opened && c.TargetOffset > 0 {
+		q.From-- // the last record that was acknowledged shows that the log is still the one that acknowledged it
+	}
 	if o.askLog {
 		q.Question = offsets.AskLog
 	}
@@ -100,6 +103,9 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 	c := &l.pos.checkpoint
 	log := o.askLog
 	o.askLog, o.heard = false, o.askedAt
+	if h.Known {
+		o.stamp = h.Timestamp
+	}
 	switch ours := c.TargetTopicID; {
 	case h.TopicID != ours && !h.TopicID.IsZero() && !ours.IsZero():
 		l.doubtLocked("INCONSISTENT_TOPIC_ID", fmt.Sprintf("the target topic was made anew: its id is %s, the checkpoint's %s", h.TopicID, ours))
@@ -124,7 +130,9 @@ func (l *Lane) unknownLocked(h offsets.Hint) {
 	switch {
 	case h.End < c.TargetOffset:
 		l.doubtLocked("TARGET_LOST", fmt.Sprintf("the target ends at %d, %d was acknowledged", h.End, c.TargetOffset))
-	case l.knownLocked():
+	case c.Opened && h.Replaced:
+		l.doubtLocked("TARGET_LOST", fmt.Sprintf("the target's record at %d is not the one that was acknowledged", c.TargetOffset-1))
+	case c.TargetOffset < 0 && l.knownLocked():
 		l.doubtLocked("TARGET_LOST", "the target does not know our producer id any more")
 	default:
 		if c.Opened && h.Start > c.TargetOffset && c.TargetOffset >= 0 {
@@ -174,15 +182,27 @@ func (l *Lane) haltLocked(f *route.Fault) {
 // knownLocked says that every log that can be elected knows our id, because a batch of it was acknowledged with acks=all not long ago.
 func (l *Lane) knownLocked() bool {
 	c := &l.pos.checkpoint
-	return c.Opened && !l.silentSinceLocked(c.AckedAt)
+	return c.Opened && !l.silentSinceLocked(c.AckedAt) && !l.agedLocked(l.out.stamp)
 }
 
-// silentSinceLocked says that the target may have forgotten the id when it was last heard of then. A machine that was asleep has not counted that
-// time, and a clock that was set back has taken it off: by whichever of the two clocks more time has passed, it has.
+// silentSinceLocked says that the target may have forgotten the id when it was last heard of then.
 func (l *Lane) silentSinceLocked(then time.Time) bool {
-	now := l.stream.now()
-	past := max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
+	past := l.sinceLocked(then)
 	return l.plan.IDExpiration > 0 && (past > l.plan.IDExpiration/2 || past < -time.Minute) // a time to come says nothing
+}
+
+// sinceLocked is how much time has passed. A machine that was asleep has not counted that time, and a clock that was set back has taken it off: by
+// whichever of the two clocks more time has passed, it has.
+func (l *Lane) sinceLocked(then time.Time) time.Duration {
+	now := l.stream.now()
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
+}
+
+// agedLocked says that the target may forget an id with that last timestamp, in ms, at any time, however new the batch is: brokers compare the
+// timestamp with their clock (ProducerStateManager.isProducerExpired), which is what old records that are copied bring along. A timestamp that is
+// not known, or that records don't have, is as old as can be.
+func (l *Lane) agedLocked(stamp int64) bool {
+	return l.plan.KeepAppendTime && l.plan.IDExpiration > 0 && l.stream.now().Sub(time.UnixMilli(stamp)) > l.plan.IDExpiration/2
 }
 
 // standsLocked goes on from the sequence that follows the target's last record of ours.

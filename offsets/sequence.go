@@ -62,6 +62,8 @@ type Hint struct {
 	Start, End route.Offset // of the target's log up to its high watermark; NoOffset when not asked
 	Read       bool         // the log itself was read (AskLog) from ReadFrom to End
 	ReadFrom   route.Offset
+	// Replaced says that the record at the inquiry's From is there and is not ours.
+	Replaced bool
 
 	TopicID route.TopicID // of the target topic as it is now; zero when the broker gives none
 }

@@ -41,6 +41,8 @@ type found struct {
 	first, last int32 // its sequences
 	timestamp   int64
 	mark        offsets.Mark
+
+	replaced bool // the record that was asked for is not ours
 }
 
 // subject is what a log was read for.
@@ -54,7 +56,7 @@ func (q inquiry) subject() subject { return subject{q.Inquiry, q.topic, q.leader
 
 // fill completes a hint with what the log shows. What the broker itself remembers counts more than what the log shows up to its high watermark.
 func (f *found) fill(h *offsets.Hint) {
-	h.Read, h.ReadFrom, h.Forgotten = true, f.from, !h.Known
+	h.Read, h.ReadFrom, h.Forgotten, h.Replaced = true, f.from, !h.Known, f.replaced
 	if !f.known {
 		return
 	}
@@ -217,6 +219,8 @@ func (r *logReader) scan(records []byte, at route.Offset) (route.Offset, error) 
 		records, at = rest, b.NextOffset()
 		if of := &r.found.of; b.Magic() >= 2 && !b.Control() && b.ProducerID() == of.ProducerID && b.ProducerEpoch() >= of.ProducerEpoch {
 			ours = b
+		} else if b.BaseOffset() <= of.From && of.From < b.NextOffset() {
+			r.found.replaced = true
 		}
 	}
 }
