@@ -3,6 +3,7 @@ package helix
 import (
 	"maps"
 	"strconv"
+	"strings"
 )
 
 // IdealState is what a resource should look like: partition → instance → state. The record may hold more than what Causeway knows; it is kept.
@@ -40,6 +41,21 @@ func (s *IdealState) Partitions() int {
 		return 0
 	}
 	return n
+}
+
+// Usable says whether it is CUSTOMIZED with OnlineOffline. Nothing is done for a resource of another kind, nor for one whose record could not be
+// read, which is blank.
+func (s *IdealState) Usable() bool {
+	mode := s.Record.Simple[keyRebalanceMode]
+	if mode == "" {
+		mode = s.Record.Simple[keyIdealStateMode]
+	}
+	return strings.EqualFold(mode, modeCustomized) && s.Record.Simple[keyStateModelRef] == OnlineOffline
+}
+
+// Blank says that the record holds nothing: that of a resource whose znode could not be read.
+func (s *IdealState) Blank() bool {
+	return len(s.Record.Simple) == 0 && len(s.Record.Map) == 0 && len(s.Record.List) == 0
 }
 
 // Enabled says whether the resource is enabled: no word means yes.

@@ -111,12 +111,8 @@ type idealNode struct {
 }
 
 func newIdeal(r *Record, version int32) *idealNode {
-	mode := r.Simple[keyRebalanceMode]
-	if mode == "" {
-		mode = r.Simple[keyIdealStateMode]
-	}
 	n := &idealNode{
-		record: r, version: version, usable: strings.EqualFold(mode, modeCustomized) && r.Simple[keyStateModelRef] == OnlineOffline,
+		record: r, version: version, usable: (&IdealState{Record: r}).Usable(),
 		off: !enabled(r), batch: r.flag(keyBatchMode), hidden: r.flag(keyExternalViewOff), factory: r.Simple[keyFactory],
 	}
 	if n.factory == "" {
