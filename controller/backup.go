@@ -2,17 +2,21 @@ package controller
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/causeway-mirror/causeway/internal/replace"
 	"github.com/causeway-mirror/causeway/operator"
-	"github.com/causeway-mirror/causeway/route"
 )
 
 // Saved is a backup of the assignment and its settings. It is what Restore takes.
@@ -74,13 +78,13 @@ func (t *Term) Restore(ctx context.Context, saved Saved) error {
 		return &InvalidError{Key: "v", Value: saved.Version, Reason: fmt.Sprintf("must be %d", SavedVersion)}
 	}
 	for _, topic := range saved.Topics {
-		if err := checkTopic(topic.Topic, topic.Partitions); err != nil {
+		if err := topic.check(); err != nil {
 			return err
 		}
-		if topic.Settings != nil {
-			if err := invalid(topic.Settings.Validate()); err != nil {
-				return fmt.Errorf("settings of topic %s: %w", topic.Topic, err)
-			}
+	}
+	for _, name := range saved.Excluded {
+		if err := checkTopic(name, 0); err != nil {
+			return err
 		}
 	}
 	for _, name := range saved.Excluded {
@@ -102,38 +106,68 @@ func (t *Term) Restore(ctx context.Context, saved Saved) error {
 	return nil
 }
 
-func (t *Term) restoreTopic(ctx context.Context, saved SavedTopic) error {
-	err := t.change(ctx, func(s *State) error {
-		topic, exists := s.Topics[saved.Topic]
-		topic.Name, topic.Partitions = saved.Topic, max(topic.Partitions, saved.Partitions)
-		topic = topic.Clone()
-		for p, owner := range saved.Owners {
-			if topic.Owner(p) == "" && s.Workers[owner].usable() {
-				topic.Assigned[p] = map[string]string{owner: Online}
-			}
-		}
-		topic = t.place(s, []Topic{topic})[0]
-		if !exists {
-			return t.cluster.Create(ctx, topic)
-		}
-		return t.cluster.Write(ctx, []Topic{topic})
-	})
-	for _, p := range saved.Off {
-		var already *AlreadyError
-		if err == nil {
-			if err = t.TakeOff(ctx, route.Partition{Topic: saved.Topic, Partition: p}, true); errors.As(err, &already) {
-				err = nil
-			}
-		}
-	}
-	if err != nil || saved.Settings == nil {
+// check says what can't be. *InvalidError.
+func (s SavedTopic) check() error {
+	if err := checkTopic(s.Topic, s.Partitions); err != nil {
 		return err
 	}
-	return t.configure(ctx, saved.Topic, func(now *operator.Topic) {
-		if now.IsZero() {
-			*now = saved.Settings.Clone()
+	for _, p := range slices.Concat(s.Off, slices.Collect(maps.Keys(s.Owners))) {
+		if p < 0 || p >= s.Partitions {
+			return &InvalidError{Key: "partition", Value: p, Reason: fmt.Sprintf("topic %s has %d", s.Topic, s.Partitions)}
 		}
+	}
+	if s.Settings != nil {
+		if err := invalid(s.Settings.Validate()); err != nil {
+			return fmt.Errorf("settings of topic %s: %w", s.Topic, err)
+		}
+	}
+	return nil
+}
+
+// restoreTopic writes the settings first, and what is taken off together with the topic: nothing runs for a moment that shall not.
+func (t *Term) restoreTopic(ctx context.Context, saved SavedTopic) error {
+	return t.change(ctx, func(s *State) error {
+		if s.Torn[saved.Topic] {
+			return s.mirrored(saved.Topic)
+		}
+		if saved.Settings != nil && s.Settings[saved.Topic].IsZero() {
+			if err := t.cluster.Configure(ctx, saved.Topic, func(now *operator.Topic) { *now = saved.Settings.Clone() }); err != nil {
+				return err
+			}
+		}
+		was, exists := s.Topics[saved.Topic]
+		topic, err := t.restored(s, was.Clone(), saved)
+		if err != nil {
+			return err
+		}
+		if exists {
+			return t.cluster.Write(ctx, []Topic{topic})
+		}
+		var there *ExistsError
+		if err = t.cluster.Create(ctx, topic); errors.As(err, &there) {
+			return fmt.Errorf("%w: %w", ErrConflict, err)
+		}
+		return err
 	})
+}
+
+// restored is a topic with what a backup has of it beside. *InvalidError if nobody is there to note at that a partition is taken off.
+func (t *Term) restored(s *State, topic Topic, saved SavedTopic) (Topic, error) {
+	topic.Name, topic.Partitions = saved.Topic, max(topic.Partitions, saved.Partitions)
+	for p, owner := range saved.Owners {
+		if topic.Owner(p) == "" && s.Workers[owner].usable() {
+			topic.Assigned[p] = map[string]string{owner: Online}
+		}
+	}
+	topic = t.place(s, []Topic{topic})[0]
+	for _, p := range saved.Off {
+		owner := cmp.Or(topic.Owner(p), saved.Owners[p])
+		if owner == "" {
+			return Topic{}, &InvalidError{Key: "partition", Value: p, Reason: "no worker is there to note at that it is taken off"}
+		}
+		topic.Assigned[p] = map[string]string{owner: Offline}
+	}
+	return topic, nil
 }
 
 // backups writes the assignment into a folder when it has changed.
@@ -149,6 +183,9 @@ const gitTimeout = time.Minute
 
 // run writes what has changed since the last run. An empty cluster is not written over a full backup.
 func (b *backups) run(ctx context.Context) error {
+	if torn := b.term.State().Torn; len(torn) > 0 {
+		return fmt.Errorf("the last backup stays: the ideal states of %s can't be read", strings.Join(slices.Sorted(maps.Keys(torn)), ", "))
+	}
 	saved := b.term.Save()
 	if len(saved.Topics) == 0 {
 		return nil
@@ -166,12 +203,12 @@ func (b *backups) run(ctx context.Context) error {
 	}
 	files := b.term.backupFiles(saved)
 	for name, body := range files {
-		if err = replaceFile(filepath.Join(cfg.Dir, name), body); err != nil {
+		if err = writeJSON(filepath.Join(cfg.Dir, name), body); err != nil {
 			return fmt.Errorf("write a backup: %w", err)
 		}
 	}
 	if cfg.Git != "" {
-		if err = push(ctx, cfg.Dir); err != nil {
+		if err = push(ctx, cfg.Dir, sortedKeys(files)); err != nil {
 			return fmt.Errorf("push a backup: %w", err)
 		}
 	}
@@ -205,23 +242,21 @@ func (t *Term) backupFiles(saved Saved) map[string]any {
 	}
 }
 
-// replaceFile writes JSON so that a reader sees the old file or the new one.
-func replaceFile(path string, body any) error {
+// writeJSON puts a file in place of an older one.
+func writeJSON(path string, body any) error {
 	text, err := json.MarshalIndent(body, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err = os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return replace.File(path, append(text, '\n'))
 }
 
 // prepareFolder makes the folder for backups, as a clone where there is a repository.
 func prepareFolder(ctx context.Context, cfg Backup) error {
 	if cfg.Git != "" {
 		if _, err := os.Stat(filepath.Join(cfg.Dir, ".git")); errors.Is(err, os.ErrNotExist) {
-			return git(ctx, filepath.Dir(cfg.Dir), "clone", "--", cfg.Git, cfg.Dir)
+			_, err = git(ctx, filepath.Dir(cfg.Dir), "clone", "--", cfg.Git, cfg.Dir)
+			return err
 		}
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o750); err != nil {
@@ -230,23 +265,43 @@ func prepareFolder(ctx context.Context, cfg Backup) error {
 	return nil
 }
 
-// push commits and pushes what is in a clone.
-func push(ctx context.Context, dir string) error {
-	return errors.Join(
-		git(ctx, dir, "add", "--all"),
-		git(ctx, dir, "-c", "user.name=causeway", "-c", "user.email=causeway@localhost", "commit", "--allow-empty", "--message", "assignment"),
-		git(ctx, dir, "push", "origin", "HEAD"),
-	)
+// push commits files of a clone on top of what the repository has, where others may have pushed meanwhile, and pushes them. Files that are not
+// named stay as the repository has them.
+func push(ctx context.Context, dir string, files []string) error {
+	branch, err := git(ctx, dir, "symbolic-ref", "--short", "HEAD")
+	if err != nil {
+		return err
+	}
+	if _, err = git(ctx, dir, "fetch", "origin"); err != nil {
+		return err
+	}
+	theirs := "refs/remotes/origin/" + branch
+	if _, err = git(ctx, dir, "rev-parse", "--quiet", "--verify", theirs); err == nil { // not before the first push
+		if _, err = git(ctx, dir, "reset", "--mixed", "--quiet", theirs); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{
+		append([]string{"add", "--"}, files...),
+		{"-c", "user.name=causeway", "-c", "user.email=causeway@localhost", "commit", "--allow-empty", "--message", "assignment"},
+		{"push", "origin", "HEAD"},
+	} {
+		if _, err = git(ctx, dir, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// git runs one command in a folder.
-func git(ctx context.Context, dir string, args ...string) error {
+// git runs one command in a folder and gives what it prints.
+func git(ctx context.Context, dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // fixed words, and the configured repository and folder
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
 	}
-	return nil
+	return string(bytes.TrimSpace(out)), nil
 }

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/operator"
 )
 
 // holding gives a term of a cluster that mirrors a topic, without its jobs.
@@ -53,6 +57,82 @@ func TestABackupIsWrittenWhenSomethingHasChanged(t *testing.T) {
 	require.NoError(t, term.Add(t.Context(), "payments", 1))
 	require.NoError(t, b.run(t.Context()))
 	require.FileExists(t, path)
+}
+
+// A controller that had led before never pushed again once another one had pushed.
+func TestBackupsGoOnAfterTheLeaderChangedTwice(t *testing.T) {
+	remote := filepath.Join(t.TempDir(), "remote.git")
+	git := func(args ...string) string {
+		out, err := exec.Command("git", append([]string{"--git-dir", remote}, args...)...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "--bare", remote)
+	one := holding(t, Backup{Dir: filepath.Join(t.TempDir(), "clone"), Git: remote, Name: "m"})
+	two := holding(t, Backup{Dir: filepath.Join(t.TempDir(), "clone"), Git: remote, Name: "m"})
+	other := holding(t, Backup{Dir: filepath.Join(t.TempDir(), "clone"), Git: remote, Name: "other"})
+	require.NoError(t, newBackups(one).run(t.Context()))
+	require.NoError(t, two.Add(t.Context(), "payments", 1))
+	require.NoError(t, newBackups(two).run(t.Context()), "the second controller leads")
+	require.NoError(t, newBackups(other).run(t.Context()), "another route's backup is in the same repository")
+	require.NoError(t, one.Add(t.Context(), "audit", 1))
+	require.NoError(t, newBackups(one).run(t.Context()), "the first one leads again")
+	branch := git("for-each-ref", "--format=%(refname)")
+	require.Equal(t, "4", git("rev-list", "--count", branch))
+	require.Contains(t, git("show", branch+":causeway-backup-m.json"), "audit")
+	require.Contains(t, git("show", branch+":causeway-backup-other.json"), "orders")
+}
+
+// What was paused, limited or taken off ran from its creation until that was written, too.
+func TestRestoreBringsNothingOnlineThatIsTakenOff(t *testing.T) {
+	r := newRig(t, DefaultConfig(), "w1")
+	w := &watched{fakeCluster: r.cluster}
+	term := newTerm(r.Controller, w)
+	saved := Saved{Version: SavedVersion, Topics: []SavedTopic{
+		{Topic: "orders", Partitions: 2, Owners: map[int32]string{0: "w1", 1: "w1"}, Off: []int32{1}, Settings: &operator.Topic{Settings: operator.Settings{Paused: true}}},
+	}}
+	require.NoError(t, term.Restore(t.Context(), saved))
+	require.NoError(t, term.Restore(t.Context(), saved), "again")
+	require.Equal(t, []string{"pause orders", "create orders: map[0:map[w1:ONLINE] 1:map[w1:OFFLINE]]"}, w.did)
+
+	r.cluster.live("w1", false)
+	saved.Topics[0].Topic = "payments"
+	require.NoError(t, term.Restore(t.Context(), saved), "without a worker, too")
+	require.Equal(t, Assignment{1: {"w1": Offline}}, term.State().Topics["payments"].Assigned)
+}
+
+// watched notes what is written of topics.
+type watched struct {
+	*fakeCluster
+
+	did []string
+}
+
+func (w *watched) Create(ctx context.Context, topics ...Topic) error {
+	for _, one := range topics {
+		w.did = append(w.did, fmt.Sprintf("create %s: %v", one.Name, one.Assigned))
+	}
+	return w.fakeCluster.Create(ctx, topics...)
+}
+
+func (w *watched) Configure(ctx context.Context, topic string, change func(*operator.Topic)) error {
+	w.did = append(w.did, "pause "+topic)
+	return w.fakeCluster.Configure(ctx, topic, change)
+}
+
+func TestRestoreRefusesWhatIsNoTopicAndNoPartition(t *testing.T) {
+	r := newRig(t, DefaultConfig(), "w1")
+	term := newTerm(r.Controller, r.cluster)
+	for name, saved := range map[string]Saved{
+		"exclusion": {Version: SavedVersion, Excluded: []string{"a/b"}},
+		"off":       {Version: SavedVersion, Topics: []SavedTopic{{Topic: "t", Partitions: 1, Off: []int32{1}}}},
+		"owner":     {Version: SavedVersion, Topics: []SavedTopic{{Topic: "t", Partitions: 1, Owners: map[int32]string{-1: "w1"}}}},
+	} {
+		var invalid *InvalidError
+		require.ErrorAs(t, term.Restore(t.Context(), saved), &invalid, name)
+	}
+	require.Empty(t, term.State().Topics)
+	require.Empty(t, term.State().Excluded)
 }
 
 func TestABackupIsPushedIntoARepository(t *testing.T) {

@@ -72,7 +72,9 @@ func (w Worker) usable() bool { return w.Live && !w.Draining && !w.Disabled }
 
 // State is the cluster as last seen. It is never changed; a newer one replaces it.
 type State struct {
-	Topics  map[string]Topic
+	Topics map[string]Topic
+	// Torn are topics whose ideal state can't be read. They are not among Topics: what is written of them would be made up.
+	Torn    map[string]bool
 	Workers map[string]Worker
 	// Views are the external views: what the live workers say they do, by topic.
 	Views map[string]Assignment
@@ -80,7 +82,7 @@ type State struct {
 	Balancing bool
 	// Excluded topics were deleted by an operator: discovery leaves them alone.
 	Excluded map[string]bool
-	// Pins name the worker that a partition must stay on.
+	// Pins name the worker that a partition belongs on whenever that one can work.
 	Pins map[route.Partition]string
 	// Settings are what operators have set for topics, of those that differ from others. Not to be changed.
 	Settings map[string]operator.Topic
@@ -112,7 +114,7 @@ type Cluster interface {
 	// Write replaces topics, each if it still has its Version; ErrConflict if one has not: a part may have been
 	// written then, and State shows what the other writer left.
 	Write(ctx context.Context, topics []Topic) error
-	// Drop removes a topic with what operators asked of it; the workers are told to let go of it. *NotFoundError if it is not there.
+	// Drop removes a topic with what operators asked of it, pins too; the workers are told to let go of it. *NotFoundError if it is not there.
 	Drop(ctx context.Context, topic string) error
 	// Drain sets or clears a worker's tag. *NotFoundError if no such worker ever joined.
 	Drain(ctx context.Context, worker string, on bool) error
@@ -120,14 +122,14 @@ type Cluster interface {
 	SetBalancing(ctx context.Context, on bool) error
 	// Exclude keeps a topic from being discovered, or lets it be found again. Repeating is no error.
 	Exclude(ctx context.Context, topic string, on bool) error
-	// Pin says which worker a partition must stay on; an empty name takes that back. Repeating is no error.
+	// Pin says which worker a partition belongs on; an empty name takes that back. Repeating is no error.
 	Pin(ctx context.Context, p route.Partition, worker string) error
 	// Configure changes what operators have set for a topic; the workers follow it. change may be called again.
 	Configure(ctx context.Context, topic string, change func(*operator.Topic)) error
 	// Command leaves a command for the worker that runs the partition, or will, in place of an earlier one.
 	Command(ctx context.Context, p route.Partition, c operator.Command) error
-	// Reset lets a worker leave ERROR for a partition: it goes to OFFLINE and on to what the ideal state wants.
-	Reset(ctx context.Context, worker string, p route.Partition) error
+	// Reset lets a worker leave ERROR for partitions of a topic: they go to OFFLINE and on to what the ideal state wants. All or none.
+	Reset(ctx context.Context, worker, topic string, partitions ...int32) error
 }
 
 // Leader says who leads.
@@ -173,10 +175,10 @@ type Workload interface {
 // partitionName is how Helix records name a partition: the bare number.
 func partitionName(p int32) string { return strconv.Itoa(int(p)) }
 
-// parsePartition reads a partition's name; false for a foreign one.
+// parsePartition reads a partition's name; false for a foreign one, or one beyond what a topic may have.
 func parsePartition(name string) (int32, bool) {
 	n, err := strconv.ParseInt(name, 10, 32)
-	return int32(n), err == nil && n >= 0 && strconv.FormatInt(n, 10) == name
+	return int32(n), err == nil && n >= 0 && n < mostPartitions && strconv.FormatInt(n, 10) == name
 }
 
 // sortedKeys gives a map's keys in order.

@@ -116,6 +116,7 @@ func (t *Term) run(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
 	jobs.Go(func() { t.watch(ctx) })
+	jobs.Go(func() { t.repairAll(ctx) })
 	start := func(name string, first, interval time.Duration, needed bool, do func(context.Context) error) {
 		if needed && interval > 0 {
 			jobs.Go(func() { t.every(ctx, name, first, interval, do) })

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -234,6 +235,80 @@ func TestNothingMovesWhileBalancingIsOff(t *testing.T) {
 	})
 }
 
+// The partitions of a worker whose API was late for once counted as average ones: they moved, and moved back.
+func TestAWorkerThatDoesNotAnswerMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1", "w2")
+		load := &fakeWorkload{rates: map[route.Partition]Rate{}}
+		r.Controller.deps.Workload = load
+		r.cluster.edit(func(s *State) {
+			for i := range 44 {
+				name, owner, rate := fmt.Sprintf("light%02d", i), "w2", 10.
+				if i < 4 {
+					name, owner, rate = fmt.Sprintf("heavy%d", i), "w1", 100
+				}
+				s.Topics[name] = Topic{Name: name, Partitions: 1, Assigned: Assignment{0: {owner: Online}}}
+				load.rates[part(name, 0)] = Rate{Bytes: rate}
+			}
+		})
+		term := r.lead(t)
+		pass(5 * time.Minute)
+		before := r.cluster.written()
+		require.Equal(t, map[string]int{"w1": 4, "w2": 40}, r.cluster.owners(), "balanced")
+		load.leave("heavy")
+		pass(20 * time.Minute)
+		require.Equal(t, before, r.cluster.written(), "one worker is busy")
+		load.set(errFake)
+		pass(2 * time.Minute)
+		require.Equal(t, before, r.cluster.written(), "nobody answers")
+		_, known := term.Rate(part("light10", 0))
+		require.True(t, known)
+		pass(30 * time.Minute)
+		_, known = term.Rate(part("light10", 0))
+		require.False(t, known, "too old to decide by")
+	})
+}
+
+// A look that was asked for while another one was under way was forgotten.
+func TestALookThatIsAskedForDuringAnotherIsMade(t *testing.T) {
+	c, now := newCrew(0), time.Now()
+	c.observe(&State{Workers: map[string]Worker{"w1": {ID: "w1", Live: true}}}, now)
+	now = now.Add(settle)
+	require.True(t, c.due(now))
+	require.False(t, c.due(now))
+	c.again(now)
+	require.True(t, c.due(now))
+	require.Equal(t, time.Hour, c.wait(now))
+	c.again(now.Add(time.Minute))
+	c.again(now.Add(time.Hour))
+	require.Equal(t, time.Minute, c.wait(now), "the earlier one counts")
+}
+
+// Resets of many partitions delayed the take-over of a dead worker's.
+func TestATakeOverDoesNotWaitForRepair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1", "w2")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 4))
+		hold := make(chan struct{})
+		r.cluster.mu.Lock()
+		r.cluster.hold = hold
+		r.cluster.mu.Unlock()
+		r.cluster.edit(func(*State) {
+			for p := range int32(4) {
+				r.cluster.failing[part("orders", p)] = true
+			}
+		})
+		pass(2 * time.Second)
+		r.cluster.live("w2", false)
+		pass(2 * time.Second)
+		require.Equal(t, map[string]int{"w1": 4}, r.cluster.owners())
+		close(hold)
+		synctest.Wait()
+		require.Equal(t, len(r.cluster.reset()), 2*r.cluster.resetCalls(), "those of one worker and topic together")
+	})
+}
+
 func TestAStandbyWorkerStepsIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()
@@ -286,6 +361,35 @@ func discovering(prefix string) Config {
 		return ""
 	}
 	return cfg
+}
+
+// A pin kept a partition with a worker that could not mirror it, for good.
+func TestAPinnedPartitionIsMirroredWhileItsWorkerCannot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.Rebalance.Delay = time.Minute
+		r := newRig(t, cfg, "w1", "w2")
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 2))
+		require.NoError(t, term.Move(t.Context(), part("orders", 0), "w2"))
+		owner := func() string { return r.cluster.State().Topics["orders"].Owner(0) }
+		require.NoError(t, term.Drain(t.Context(), "w2", true))
+		pass(5 * time.Second)
+		require.Equal(t, "w1", owner(), "its worker drains")
+		require.NoError(t, term.Drain(t.Context(), "w2", false))
+		pass(2 * time.Minute)
+		require.Equal(t, "w2", owner(), "it goes back")
+		r.cluster.live("w2", false)
+		pass(30 * time.Second)
+		require.Equal(t, "w2", owner(), "its worker may come back")
+		pass(time.Minute)
+		require.Equal(t, "w1", owner(), "its worker is gone")
+		require.NoError(t, term.Add(t.Context(), "payments", 1))
+		require.Equal(t, map[string]int{"w1": 3}, r.cluster.owners())
+		r.cluster.live("w2", true)
+		pass(2 * time.Minute)
+		require.Equal(t, "w2", owner(), "it goes back")
+	})
 }
 
 func TestTopicsAreDiscoveredByPattern(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 	propertyFolder    = "causeway"
 	controllersFolder = "controllers" // <id>, ephemeral: where the leader's API is
 	workersFolder     = "workers"     // <id>, ephemeral: where a worker's API is
-	pinsFolder        = "pins"        // <topic>/<partition>: the worker that it must stay on
+	pinsFolder        = "pins"        // <topic>/<partition>: the worker that it belongs on
 	topicsFolder      = "topics"      // <topic>: what operators have set
 	commandsFolder    = "commands"    // <topic>/<partition>: what shall be done once; removed by the worker that did it
 	fieldAddress      = "address"     // base URL
@@ -35,21 +35,27 @@ type Helix struct {
 	log     hclog.Logger
 	reg     prometheus.Registerer
 
+	connecting chan struct{} // holds one token while nobody connects
+
 	mu         sync.Mutex
 	controller *helix.Controller // nil before Campaign
-	session    *helix.Session    // for looking, beside the one that stands for election; guarded by mu
+	session    *helix.Session    // for looking, beside the one that stands for election
+	closed     bool
 }
 
 // NewHelix gives a coordinator that does nothing until Campaign. address is the base URL under which others reach this controller's API. The
 // config must be valid.
 func NewHelix(cfg helix.ControllerConfig, address string, log hclog.Logger, reg prometheus.Registerer) *Helix {
-	return &Helix{cfg: cfg, address: address, log: log, reg: reg}
+	h := &Helix{cfg: cfg, address: address, log: log, reg: reg, connecting: make(chan struct{}, 1)}
+	h.connecting <- struct{}{}
+	return h
 }
 
 // Close ends what Leader and Workers use.
 func (h *Helix) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.closed = true
 	if h.session != nil {
 		h.session.Close()
 		h.session = nil
@@ -106,23 +112,45 @@ func (h *Helix) setUp(ctx context.Context) error {
 	return err
 }
 
-// look gives a session for looking; a new one when the last is over.
+// look gives a session for looking; a new one when the last is over. One caller connects, and the others wait for him or for their ctx's end.
 func (h *Helix) look(ctx context.Context) (*helix.Session, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.session != nil && h.session.Err() == nil {
-		return h.session, nil
+	if s := h.looking(); s != nil {
+		return s, nil
 	}
-	if h.session != nil {
-		h.session.Close()
-		h.session = nil
+	select {
+	case <-h.connecting:
+		defer func() { h.connecting <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s := h.looking(); s != nil {
+		return s, nil
 	}
 	s, err := helix.Open(ctx, h.cfg.Config, h.log.Named("look"))
 	if err != nil {
 		return nil, err
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		s.Close()
+		return nil, helix.ErrClosed
+	}
+	if h.session != nil {
+		h.session.Close()
+	}
 	h.session = s
 	return s, nil
+}
+
+// looking is the session for looking; nil when there is none that lives.
+func (h *Helix) looking() *helix.Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.session != nil && h.session.Err() == nil {
+		return h.session
+	}
+	return nil
 }
 
 // lead is a term.

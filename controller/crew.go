@@ -75,30 +75,28 @@ func (c *crew) waits(id string, now time.Time) bool {
 	return now.Before(c.members[id].until)
 }
 
-// due says whether it is time to look.
+// due says whether it is time to look, and takes it that this is done now: those that are waited for have their look later, and who asks for
+// another one meanwhile gets it.
 func (c *crew) due(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.next.IsZero() && !now.Before(c.next)
-}
-
-// done ends a look that was begun at the time; those that were waited for then have their look later.
-func (c *crew) done(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if c.next.IsZero() || now.Before(c.next) {
+		return false
+	}
 	c.next = time.Time{}
 	for _, m := range c.members {
 		if m.until.After(now) {
 			c.lookAtLocked(m.until)
 		}
 	}
+	return true
 }
 
-// again asks for another look.
+// again asks for another look, at that time at the latest.
 func (c *crew) again(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next = at
+	c.lookAtLocked(at)
 }
 
 // wait is the time until the next look.

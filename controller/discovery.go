@@ -83,6 +83,9 @@ func (t *Term) refuse(s *State, name string, target map[string]int32) string {
 	if reason := t.cfg.Discovery.Refuse(name); reason != "" {
 		return reason
 	}
+	if s.Torn[name] {
+		return "its ideal state in ZooKeeper can't be read"
+	}
 	if s.Excluded[name] {
 		return "it was deleted from the mirror by an operator"
 	}

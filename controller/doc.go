@@ -11,7 +11,7 @@
 //   - no job ends by an error: it is logged, counted, and the job's next run goes ahead;
 //   - reading changes nothing.
 //
-// Goroutines: Run owns the jobs of a term of leadership (watching workers, discovery, lag, validation, backups); they are gone before the
+// Goroutines: Run owns the jobs of a term of leadership (watching workers, repair, discovery, lag, validation, backups); they are gone before the
 // term's function returns, and the term before Run does. Calls from outside run on their caller's goroutine.
 //
 // It sees Kafka and the workers through interfaces that it declares and must not import wire, the data path or api.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -26,6 +27,8 @@ type fakeCluster struct {
 	writes  int    // topics written, creations included
 	rival   func() // called once before the next write, as another writer that is faster
 	resets  []route.Partition
+	calls   int                      // of Reset
+	hold    chan struct{}            // if set, Reset waits until it is closed
 	failing map[route.Partition]bool // partitions that workers report as ERROR
 	orders  map[route.Partition]operator.Command
 }
@@ -190,10 +193,19 @@ func (c *fakeCluster) ordered(p route.Partition) (operator.Command, bool) {
 	return command, ok
 }
 
-func (c *fakeCluster) Reset(_ context.Context, _ string, p route.Partition) error {
+func (c *fakeCluster) Reset(_ context.Context, _, topic string, partitions ...int32) error {
 	c.mu.Lock()
-	c.resets = append(c.resets, p)
+	hold := c.hold
 	c.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	for _, p := range partitions {
+		c.resets = append(c.resets, route.Partition{Topic: topic, Partition: p})
+	}
 	return nil
 }
 
@@ -217,6 +229,38 @@ func (c *fakeCluster) reset() []route.Partition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.resets)
+}
+
+func (c *fakeCluster) resetCalls() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}
+
+// fakeWorkload is what workers tell of their load.
+type fakeWorkload struct {
+	mu    sync.Mutex
+	rates map[route.Partition]Rate
+	err   error
+}
+
+func (w *fakeWorkload) Rates(context.Context) (map[route.Partition]Rate, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.rates), w.err
+}
+
+// leave lets topics with a prefix go untold.
+func (w *fakeWorkload) leave(prefix string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.rates, func(p route.Partition, _ Rate) bool { return strings.HasPrefix(p.Topic, prefix) })
+}
+
+func (w *fakeWorkload) set(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rates, w.err = nil, err
 }
 
 // owners counts the partitions of each worker in the ideal states.

@@ -149,6 +149,118 @@ func TestTornSettingsKeepNobodyFromLeading(t *testing.T) {
 	}
 }
 
+// An ideal state that could not be read was written over, without its blacklist, or made each rebalance fail.
+func TestATornIdealStateIsLeftAloneAndHoldsUpNobody(t *testing.T) {
+	r := newStand(t)
+	ctx := t.Context()
+	admin := helix.NewAdmin(r.session, r.cluster)
+	require.NoError(t, admin.CreateCluster(ctx, map[string]string{"allowParticipantAutoJoin": "true"}))
+	const torn = `{"id":"before","simpleFields":{"NUM_PARTITIONS":"2"`
+	require.NoError(t, r.session.CreateAll(ctx, r.cluster.Root()+"/IDEALSTATES/before", []byte(torn)))
+	term := r.start(t)
+	r.join(t, "w_1")
+	require.Eventually(t, func() bool { return term.State().Workers["w_1"].usable() }, limit, 10*time.Millisecond)
+	var invalid *InvalidError
+	require.ErrorAs(t, term.Expand(ctx, "before", 2), &invalid, "as discovery does")
+	require.ErrorAs(t, term.Add(ctx, "before", 2), &invalid)
+	require.ErrorAs(t, term.Move(ctx, part("before", 0), "w_1"), &invalid)
+
+	require.NoError(t, term.Add(ctx, "later", 1))
+	require.NoError(t, term.Add(ctx, "good", 1))
+	online(t, term, 2)
+	_, err := r.session.Set(ctx, r.cluster.Root()+"/IDEALSTATES/later", []byte(torn), helix.AnyVersion)
+	require.NoError(t, err)
+	r.join(t, "w_2")
+	require.Eventually(t, func() bool { return term.State().Workers["w_2"].usable() }, limit, 10*time.Millisecond)
+	require.NoError(t, term.Drain(ctx, "w_1", true))
+	_, err = term.Rebalance(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "w_2", term.State().Topics["good"].Owner(0))
+	require.Equal(t, map[string]bool{"before": true, "later": true}, term.State().Torn)
+	for _, name := range []string{"before", "later"} {
+		text, _, err := r.session.Get(ctx, r.cluster.Root()+"/IDEALSTATES/"+name, nil)
+		require.NoError(t, err)
+		require.Equal(t, torn, string(text))
+	}
+
+	repaired, err := helix.NewIdealState("later", 3, 1).Record.Encode()
+	require.NoError(t, err)
+	_, err = r.session.Set(ctx, r.cluster.Root()+"/IDEALSTATES/later", repaired, helix.AnyVersion)
+	require.NoError(t, err)
+	require.NoError(t, term.Delete(ctx, "before"))
+	require.Eventually(t, func() bool {
+		s := term.State()
+		return len(s.Torn) == 0 && s.Topics["later"].Partitions == 3
+	}, limit, 10*time.Millisecond)
+	require.NoError(t, term.Add(ctx, "before", 2))
+}
+
+// One typing error filled the leader's memory.
+func TestAnIdealStateOfTwoBillionPartitionsIsBounded(t *testing.T) {
+	c := &helixCluster{odd: map[string]bool{}, log: hclog.NewNullLogger()}
+	ideal := helix.NewIdealState("t", 2_000_000_000, 1)
+	ideal.Assign("2", "w1", helix.Online)
+	ideal.Assign("2000000000", "w1", helix.Online)
+	topic := c.topicLocked("t", ideal)
+	require.EqualValues(t, 3, topic.Partitions)
+	require.Len(t, topic.Assigned, 1)
+}
+
+// A record that was torn made every change of what it holds fail until it was repaired by hand.
+func TestWishesReplaceRecordsThatCannotBeRead(t *testing.T) {
+	r := newStand(t)
+	ctx := t.Context()
+	term := r.start(t)
+	r.join(t, "w_1")
+	require.Eventually(t, func() bool { return term.State().Workers["w_1"].usable() }, limit, 10*time.Millisecond)
+	require.NoError(t, term.Add(ctx, "orders", 1))
+	for _, path := range []string{"topics/orders", "commands/orders/0", "pins/orders/0"} {
+		require.NoError(t, r.session.CreateAll(ctx, r.cluster.Property(propertyFolder)+"/"+path, []byte(`{"id":"x"`)))
+	}
+	require.NoError(t, term.PauseTopic(ctx, "orders", true))
+	require.NoError(t, term.Retry(ctx, part("orders", 0)))
+	require.NoError(t, term.Move(ctx, part("orders", 0), "w_1"))
+	for _, path := range []string{"topics/orders", "commands/orders/0", "pins/orders/0"} {
+		_, _, err := r.session.GetRecord(ctx, r.cluster.Property(propertyFolder)+"/"+path, nil)
+		require.NoError(t, err, path)
+	}
+}
+
+// A controller that was deposed could exclude topics all the same.
+func TestADeposedControllerExcludesNothing(t *testing.T) {
+	r := newStand(t)
+	ctx := t.Context()
+	term := r.start(t)
+	require.NoError(t, term.Exclude(ctx, "before", true))
+	require.NoError(t, term.Exclude(ctx, "before", true), "repeating is no error")
+	at := r.cluster.Property(propertyFolder, "epoch")
+	text, _, err := r.session.Get(ctx, at, nil)
+	require.NoError(t, err)
+	_, err = r.session.Set(ctx, at, text, helix.AnyVersion) // as the next one does
+	require.NoError(t, err)
+	require.ErrorIs(t, term.Exclude(ctx, "x", true), ErrNotLeader)
+	require.ErrorIs(t, term.Exclude(ctx, "before", false), ErrNotLeader)
+	names, err := r.session.Children(ctx, r.cluster.Root()+"/BLACKLISTED_TOPICS", nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"before"}, names)
+}
+
+// While one caller waited for ZooKeeper all others waited for him, whatever their own patience.
+func TestWhoLeadsIsAnsweredInTimeWithoutZooKeeper(t *testing.T) {
+	cfg := helix.DefaultControllerConfig()
+	cfg.ZooKeeper, cfg.Cluster, cfg.Name = "127.0.0.1:1", "mirrors", "c1"
+	h := NewHelix(cfg, "http://c1", hclog.NewNullLogger(), prometheus.NewRegistry())
+	<-h.connecting // somebody connects
+	short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	_, err := h.Workers(short)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = h.Leader(short)
+	require.NoError(t, err)
+	h.connecting <- struct{}{}
+	h.Close()
+}
+
 func TestOthersWritesAreSeenAndNotUndone(t *testing.T) {
 	r := newStand(t)
 	term := r.start(t)
@@ -208,6 +320,23 @@ func TestPinsOutliveATerm(t *testing.T) {
 	require.Equal(t, map[string]int{"w_2": 4}, term.Validate().Ideal)
 	require.NoError(t, term.Move(ctx, part("orders", 0), ""))
 	require.Len(t, term.State().Pins, 3)
+}
+
+// The pins of a topic that was deleted held for another one of its name, on a worker that may be gone by then.
+func TestPinsGoWithTheirTopic(t *testing.T) {
+	r := newStand(t)
+	term := r.start(t)
+	r.join(t, "w_1")
+	require.Eventually(t, func() bool { return term.State().Workers["w_1"].usable() }, limit, 10*time.Millisecond)
+	for _, name := range []string{"orders", "payments"} {
+		require.NoError(t, term.Add(t.Context(), name, 1))
+		require.NoError(t, term.Move(t.Context(), part(name, 0), "w_1"))
+	}
+	require.NoError(t, term.Delete(t.Context(), "orders"))
+	require.Equal(t, map[route.Partition]string{part("payments", 0): "w_1"}, term.State().Pins)
+	topics, err := r.session.Children(t.Context(), r.cluster.Property(propertyFolder, pinsFolder), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"payments"}, topics)
 }
 
 func TestManyTopicsComeOnlineAndOneMoreDisturbsNone(t *testing.T) {

@@ -44,7 +44,8 @@ type helixCluster struct {
 	excluded map[string]bool
 	pins     map[route.Partition]string
 	settings map[string]operator.Topic // by topic, of those that have any
-	odd      map[string]bool           // partitions with names that are none, told once
+	torn     map[string]int32          // topics whose ideal state can't be read any more, with the last version that could
+	odd      map[string]bool           // what was told of ideal states, once
 }
 
 // ownWrite is what this term wrote last, or read when a write of its own was refused.
@@ -66,7 +67,7 @@ func newHelixCluster(t *helix.Term, cluster helix.Cluster, log hclog.Logger) *he
 	return &helixCluster{
 		term: t, cluster: cluster, log: log, woken: make(chan struct{}, 1), changed: make(chan struct{}), state: &State{},
 		wrote: map[string]ownWrite{}, seen: map[string]seenTopic{}, balance: true, excluded: map[string]bool{},
-		pins: map[route.Partition]string{}, settings: map[string]operator.Topic{}, odd: map[string]bool{},
+		pins: map[route.Partition]string{}, settings: map[string]operator.Topic{}, torn: map[string]int32{}, odd: map[string]bool{},
 	}
 }
 
@@ -155,26 +156,43 @@ func (c *helixCluster) readPins(ctx context.Context) error {
 	if errors.Is(err, helix.ErrNotFound) {
 		return nil
 	}
+	if err != nil {
+		return fmt.Errorf("read the pins: %w", err)
+	}
 	pins := map[route.Partition]string{}
 	for _, topic := range topics {
 		names, err := session.Children(ctx, folder+"/"+topic, nil)
-		if err != nil {
+		if err != nil && !errors.Is(err, helix.ErrNotFound) {
 			return fmt.Errorf("read the pins: %w", err)
 		}
 		for _, name := range names {
-			record, _, err := session.GetRecord(ctx, folder+"/"+topic+"/"+name, nil)
-			if p, ok := parsePartition(name); ok && err == nil && record.Simple[fieldWorker] != "" {
-				pins[route.Partition{Topic: topic, Partition: p}] = record.Simple[fieldWorker]
+			worker, err := c.readPin(ctx, folder+"/"+topic+"/"+name)
+			if err != nil {
+				return err
+			}
+			if p, ok := parsePartition(name); ok && worker != "" {
+				pins[route.Partition{Topic: topic, Partition: p}] = worker
 			}
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("read the pins: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pins = pins
 	return nil
+}
+
+// readPin reads one pin; empty if there is none. One that can't be read is told and holds nothing.
+func (c *helixCluster) readPin(ctx context.Context, path string) (worker string, err error) {
+	record, _, err := c.term.Session().GetRecord(ctx, path, nil)
+	switch {
+	case err == nil:
+		return record.Simple[fieldWorker], nil
+	case errors.Is(err, helix.ErrMalformed), errors.Is(err, helix.ErrEmpty):
+		c.log.Warn("a pin can't be read and is skipped", "path", path, "error", err)
+	case !errors.Is(err, helix.ErrNotFound):
+		return "", fmt.Errorf("read a pin: %w", err)
+	}
+	return "", nil
 }
 
 // State implements Cluster.
@@ -204,7 +222,7 @@ func (c *helixCluster) refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &State{
-		Topics: make(map[string]Topic, len(resources)), Workers: make(map[string]Worker, len(instances)),
+		Topics: make(map[string]Topic, len(resources)), Torn: map[string]bool{}, Workers: make(map[string]Worker, len(instances)),
 		Views: make(map[string]Assignment, len(resources)), Balancing: c.balance, Excluded: c.excluded, Pins: c.pins,
 		Settings: c.settings,
 	}
@@ -214,12 +232,11 @@ func (c *helixCluster) refresh() {
 	seen := make(map[string]seenTopic, len(resources))
 	for _, r := range resources {
 		if r.Ideal != nil {
-			one := c.readLocked(r)
-			seen[r.Name] = one
-			s.Topics[r.Name] = one.topic
+			c.classifyLocked(s, seen, r)
 		}
 		s.Views[r.Name] = c.viewLocked(r)
 	}
+	maps.DeleteFunc(c.torn, func(name string, _ int32) bool { return !s.Torn[name] })
 	c.seen = seen
 	now := time.Now()
 	for name, own := range c.wrote {
@@ -245,6 +262,29 @@ func (c *helixCluster) publishLocked(s *State) {
 	c.changed = make(chan struct{})
 }
 
+// classifyLocked puts a resource into the state: a topic, one that is torn, or nothing of ours.
+func (c *helixCluster) classifyLocked(s *State, seen map[string]seenTopic, r helix.Resource) {
+	last, torn := c.torn[r.Name]
+	switch {
+	case torn && last == r.Ideal.Version, r.Ideal.Blank():
+		s.Torn[r.Name] = true
+		if c.newLocked(r.Name) {
+			c.log.Warn("an ideal state can't be read: nothing is done for its topic until it is repaired or the topic is removed", "topic", r.Name)
+		}
+	case r.Ideal.Usable():
+		seen[r.Name] = c.readLocked(r)
+		s.Topics[r.Name] = seen[r.Name].topic
+		delete(c.odd, r.Name)
+	}
+}
+
+// newLocked says whether something was not told yet.
+func (c *helixCluster) newLocked(key string) bool {
+	told := c.odd[key]
+	c.odd[key] = true
+	return !told
+}
+
 // readLocked gives a resource as a topic, from the last time if its record is the same.
 func (c *helixCluster) readLocked(r helix.Resource) seenTopic {
 	if was, ok := c.seen[r.Name]; ok && was.record == r.Ideal.Record && was.version == r.Ideal.Version {
@@ -255,11 +295,18 @@ func (c *helixCluster) readLocked(r helix.Resource) seenTopic {
 
 // topicLocked reads an ideal state.
 func (c *helixCluster) topicLocked(resource string, ideal *helix.IdealState) Topic {
-	topic := Topic{Name: resource, Partitions: int32(ideal.Partitions()), Version: ideal.Version, Assigned: Assignment{}}
+	topic := Topic{Name: resource, Version: ideal.Version, Assigned: Assignment{}}
+	if n := ideal.Partitions(); n <= mostPartitions {
+		topic.Partitions = int32(n)
+	} else if c.newLocked(resource + "/") {
+		c.log.Warn("no topic has so many partitions: those that are assigned count", "topic", resource, "partitions", n)
+	}
 	for name, workers := range ideal.Record.Map {
 		p, ok := parsePartition(name)
 		if !ok {
-			c.tellOddLocked(resource, name)
+			if c.newLocked(resource + "/" + name) {
+				c.log.Warn("partition name is no number and is skipped", "resource", resource, "partition", name)
+			}
 			continue
 		}
 		if len(workers) == 0 {
@@ -269,14 +316,6 @@ func (c *helixCluster) topicLocked(resource string, ideal *helix.IdealState) Top
 		topic.Partitions = max(topic.Partitions, p+1) // a record that says less of itself than it holds
 	}
 	return topic
-}
-
-// tellOddLocked says once that a partition's name is none.
-func (c *helixCluster) tellOddLocked(resource, name string) {
-	if key := resource + "/" + name; !c.odd[key] {
-		c.odd[key] = true
-		c.log.Warn("partition name is no number and is skipped", "resource", resource, "partition", name)
-	}
 }
 
 func (*helixCluster) viewLocked(r helix.Resource) Assignment {
@@ -343,7 +382,7 @@ func (c *helixCluster) Create(ctx context.Context, topics ...Topic) error {
 	return c.each(ctx, topics, func(ctx context.Context, ideal *helix.IdealState) error {
 		err := c.term.Admin().AddResource(ctx, ideal)
 		if errors.Is(err, helix.ErrExists) {
-			c.reread(ctx, ideal.Resource())
+			c.reread(ctx, ideal)
 			return &ExistsError{Topic: ideal.Resource()}
 		}
 		return translate(err)
@@ -355,17 +394,24 @@ func (c *helixCluster) Write(ctx context.Context, topics []Topic) error {
 	return c.each(ctx, topics, func(ctx context.Context, ideal *helix.IdealState) error {
 		err := translate(c.term.Admin().SetIdealState(ctx, ideal))
 		if errors.Is(err, ErrConflict) {
-			c.reread(ctx, ideal.Resource())
+			c.reread(ctx, ideal)
 		}
 		return err
 	})
 }
 
-// reread looks at what another writer left, so that the next try builds on it even if the watch is late.
-func (c *helixCluster) reread(ctx context.Context, topic string) {
+// reread looks at what another writer left in place of what was refused, so that the next try builds on it even if the watch is late.
+func (c *helixCluster) reread(ctx context.Context, refused *helix.IdealState) {
+	topic := refused.Resource()
 	ideal, err := c.term.Admin().IdealState(ctx, topic)
 	switch {
-	case errors.Is(err, helix.ErrNotFound):
+	case errors.Is(err, helix.ErrMalformed), errors.Is(err, helix.ErrEmpty):
+		c.mu.Lock()
+		c.torn[topic] = refused.Version
+		delete(c.wrote, topic)
+		c.mu.Unlock()
+		c.refresh()
+	case errors.Is(err, helix.ErrNotFound), err == nil && !ideal.Usable():
 		c.own(ownWrite{topic: Topic{Name: topic}, gone: true})
 	case err == nil:
 		c.mu.Lock()
@@ -453,13 +499,18 @@ func (c *helixCluster) SetBalancing(ctx context.Context, on bool) error {
 
 // Exclude implements Cluster.
 func (c *helixCluster) Exclude(ctx context.Context, topic string, on bool) error {
-	session, at := c.term.Session(), c.excludedPath()+"/"+topic
+	at := c.excludedPath() + "/" + topic
 	var err error
 	if on {
-		if err = session.CreateAll(ctx, at, nil); errors.Is(err, helix.ErrExists) {
+		if err = c.guarded(ctx, helix.CreateOp(at, nil)); errors.Is(err, helix.ErrNotFound) { // the folder
+			if err = c.term.Session().CreateAll(ctx, c.excludedPath(), nil); err == nil || errors.Is(err, helix.ErrExists) {
+				err = c.guarded(ctx, helix.CreateOp(at, nil))
+			}
+		}
+		if errors.Is(err, helix.ErrExists) {
 			err = nil
 		}
-	} else if err = session.Delete(ctx, at, helix.AnyVersion); errors.Is(err, helix.ErrNotFound) {
+	} else if err = c.guarded(ctx, helix.DeleteOp(at, helix.AnyVersion)); errors.Is(err, helix.ErrNotFound) {
 		err = nil
 	}
 	if err != nil {
@@ -489,7 +540,7 @@ func (c *helixCluster) Pin(ctx context.Context, p route.Partition, worker string
 	if worker == "" {
 		err = c.term.Admin().RemoveProperty(ctx, at...)
 	} else {
-		err = c.term.Admin().UpdateProperty(ctx, func(r *helix.Record) error {
+		err = c.update(ctx, func(r *helix.Record) error {
 			r.Simple[fieldWorker] = worker
 			return nil
 		}, at...)
@@ -513,8 +564,28 @@ func (c *helixCluster) Pin(ctx context.Context, p route.Partition, worker string
 }
 
 // Reset implements Cluster.
-func (c *helixCluster) Reset(ctx context.Context, worker string, p route.Partition) error {
-	return translate(c.term.Admin().ResetPartitions(ctx, worker, p.Topic, partitionName(p.Partition)))
+func (c *helixCluster) Reset(ctx context.Context, worker, topic string, partitions ...int32) error {
+	names := make([]string, 0, len(partitions))
+	for _, p := range partitions {
+		names = append(names, partitionName(p))
+	}
+	return translate(c.term.Admin().ResetPartitions(ctx, worker, topic, names...))
+}
+
+// guarded makes one change that fails with ErrNotLeader once the term is over. A lost answer is asked for again: what is repeated must say by its
+// error that it was done.
+func (c *helixCluster) guarded(ctx context.Context, op helix.Op) error {
+	guard := c.term.Guard()
+	for {
+		err := c.term.Session().Multi(ctx, helix.CheckOp(guard.Path, guard.Version), op)
+		var failed *helix.MultiError
+		switch {
+		case errors.As(err, &failed) && failed.Index == 0:
+			return fmt.Errorf("%w: %w", ErrNotLeader, err)
+		case !errors.Is(err, helix.ErrLost):
+			return err
+		}
+	}
 }
 
 // translate gives errors of Helix the meaning that they have here.

@@ -44,7 +44,7 @@ func (c *helixCluster) readSettings(ctx context.Context) error {
 // Configure implements Cluster.
 func (c *helixCluster) Configure(ctx context.Context, topic string, change func(*operator.Topic)) error {
 	var now operator.Topic
-	err := c.term.Admin().UpdateProperty(ctx, func(r *helix.Record) error {
+	err := c.update(ctx, func(r *helix.Record) error {
 		was, err := operator.ReadTopic(r.Simple, r.Map)
 		if err != nil { // what can't be read is not kept
 			c.log.Warn("settings of a topic could not be read and are replaced", "topic", topic, "error", err)
@@ -63,6 +63,19 @@ func (c *helixCluster) Configure(ctx context.Context, topic string, change func(
 	return nil
 }
 
+// update changes a record of the property store. One that can't be read is replaced: nobody could do what it asks for.
+func (c *helixCluster) update(ctx context.Context, change func(*helix.Record) error, at ...string) error {
+	err := c.term.Admin().UpdateProperty(ctx, change, at...)
+	if !errors.Is(err, helix.ErrMalformed) {
+		return err
+	}
+	c.log.Warn("a record can't be read and is replaced", "path", c.cluster.Property(at...), "error", err)
+	if err = c.term.Admin().RemoveProperty(ctx, at...); err != nil {
+		return err
+	}
+	return c.term.Admin().UpdateProperty(ctx, change, at...)
+}
+
 // publishSettingsLocked shows what holds for a topic now.
 func (c *helixCluster) publishSettingsLocked(topic string, now operator.Topic) {
 	settings := maps.Clone(c.settings)
@@ -72,13 +85,13 @@ func (c *helixCluster) publishSettingsLocked(topic string, now operator.Topic) {
 	}
 	c.settings = settings
 	next := *c.state
-	next.Settings = settings
+	next.Settings, next.Pins = settings, c.pins
 	c.publishLocked(&next)
 }
 
 // Command implements Cluster. A reset that waits is not replaced by a retry, which it does anyway.
 func (c *helixCluster) Command(ctx context.Context, p route.Partition, command operator.Command) error {
-	err := c.term.Admin().UpdateProperty(ctx, func(r *helix.Record) error {
+	err := c.update(ctx, func(r *helix.Record) error {
 		if was, err := operator.ReadCommand(r.Simple); err == nil && was.To != nil && command.To == nil {
 			return nil
 		}
@@ -90,13 +103,15 @@ func (c *helixCluster) Command(ctx context.Context, p route.Partition, command o
 
 // forget removes what operators asked of a topic that is no more.
 func (c *helixCluster) forget(ctx context.Context, topic string) error {
-	for _, folder := range []string{topicsFolder, commandsFolder} {
+	for _, folder := range []string{topicsFolder, commandsFolder, pinsFolder} {
 		if err := c.term.Admin().RemoveProperty(ctx, propertyFolder, folder, topic); err != nil {
 			return translate(err)
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.pins = maps.Clone(c.pins)
+	maps.DeleteFunc(c.pins, func(p route.Partition, _ string) bool { return p.Topic == topic })
 	c.publishSettingsLocked(topic, operator.Topic{})
 	return nil
 }

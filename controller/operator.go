@@ -14,14 +14,20 @@ import (
 
 // mirrored says whether a topic is there.
 func (s *State) mirrored(topic string) error {
-	if _, ok := s.Topics[topic]; !ok {
-		return &NotFoundError{What: "topic", Name: topic}
+	if _, ok := s.Topics[topic]; ok {
+		return nil
 	}
-	return nil
+	if s.Torn[topic] {
+		return &InvalidError{Key: "topic", Value: topic, Reason: "its ideal state in ZooKeeper can't be read: repair it, or remove the topic and add it again"}
+	}
+	return &NotFoundError{What: "topic", Name: topic}
 }
 
 // has says whether a partition is there.
 func (s *State) has(p route.Partition) error {
+	if s.Torn[p.Topic] {
+		return s.mirrored(p.Topic)
+	}
 	if topic, ok := s.Topics[p.Topic]; !ok || p.Partition < 0 || p.Partition >= topic.Partitions {
 		return &NotFoundError{What: "partition", Name: p.String()}
 	}
@@ -96,7 +102,7 @@ func (t *Term) Retry(ctx context.Context, p route.Partition) error {
 	}
 	topic := s.Topics[p.Topic]
 	if owner := topic.Owner(p.Partition); s.Views[p.Topic][p.Partition][owner] == Failed {
-		if err := t.cluster.Reset(ctx, owner, p); err != nil {
+		if err := t.cluster.Reset(ctx, owner, p.Topic, p.Partition); err != nil {
 			return fmt.Errorf("bring %s out of ERROR on %s: %w", p, owner, err)
 		}
 	}

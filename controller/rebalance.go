@@ -18,7 +18,7 @@ const settle = 100 * time.Millisecond
 // retryRebalance is the wait after a rebalance that failed.
 const retryRebalance = time.Second
 
-// watch moves partitions when workers come, go, drain or fail, until ctx ends.
+// watch moves partitions when workers come, go or drain, until ctx ends.
 func (t *Term) watch(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -31,12 +31,9 @@ func (t *Term) watch(ctx context.Context) {
 			if _, err := t.rebalance(ctx, false); err != nil {
 				t.deps.Log.Warn("rebalance failed and is tried again", "error", err)
 				t.crew.again(now.Add(retryRebalance))
-			} else {
-				t.crew.done(now)
 			}
 		}
-		wait := min(t.crew.wait(time.Now()), t.repair(ctx, s))
-		timer.Reset(wait)
+		timer.Reset(t.crew.wait(time.Now()))
 		select {
 		case <-ctx.Done():
 			return
@@ -171,13 +168,12 @@ func (t *Term) workers(s *State, atOnce bool) ([]assign.Worker, assign.Options) 
 	return out, o
 }
 
-// held pins partitions to owners that are gone, but not for long enough to give them up.
+// held keeps partitions with owners that are gone, but not for long enough to give them up.
 func (t *Term) held(s *State, parts []assign.Partition) []assign.Partition {
 	now := time.Now()
 	for i := range parts {
-		if owner := parts[i].Owner; owner != "" && parts[i].Pin == "" && !s.Workers[owner].Live && t.crew.waits(owner, now) {
-			parts[i].Pin = owner
-		}
+		owner := parts[i].Owner
+		parts[i].Held = owner != "" && !s.Workers[owner].Live && t.crew.waits(owner, now)
 	}
 	return parts
 }
@@ -219,25 +215,41 @@ func (t *Term) balanceLoad(ctx context.Context) error {
 }
 
 // rates are measured loads.
-type rates struct {
-	at    time.Time
-	parts map[route.Partition]Rate
+type rates map[route.Partition]measuredRate
+
+type measuredRate struct {
+	Rate
+
+	at time.Time
 }
 
-func (r *rates) of(p route.Partition) (Rate, bool) {
-	rate, ok := r.parts[p]
-	return rate, ok
+func (r rates) of(p route.Partition) (Rate, bool) {
+	rate, ok := r[p]
+	return rate.Rate, ok
 }
 
-// weigh takes new measurements of load. While there are none, the last ones hold for a while.
+// renewed gives the rates with new measurements. Of partitions without one the last holds until it is too old to decide by: a worker that does not
+// answer once is no reason to weigh its partitions otherwise.
+func (r rates) renewed(parts map[route.Partition]Rate, now time.Time, valid time.Duration) rates {
+	next := make(rates, max(len(r), len(parts)))
+	for p, last := range r {
+		if now.Sub(last.at) <= valid {
+			next[p] = last
+		}
+	}
+	for p, rate := range parts {
+		next[p] = measuredRate{Rate: rate, at: now}
+	}
+	return next
+}
+
+// weigh takes new measurements of load.
 func (t *Term) weigh(ctx context.Context) error {
 	parts, err := t.deps.Workload.Rates(ctx)
+	next := t.rates.Load().renewed(parts, time.Now(), t.cfg.Lag.Valid)
+	t.rates.Store(&next)
 	if err != nil {
-		if old := t.rates.Load(); time.Since(old.at) > t.cfg.Lag.Valid {
-			t.rates.Store(&rates{}) // too old to decide by
-		}
 		return fmt.Errorf("measure the load: %w", err)
 	}
-	t.rates.Store(&rates{at: time.Now(), parts: parts})
 	return nil
 }

@@ -2,9 +2,12 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -28,27 +31,63 @@ type reset struct {
 
 func newRepairs() *repairs { return &repairs{tries: map[route.Partition]*reset{}} }
 
-// repair resets partitions that live workers report as ERROR, less and less often, and says when to look again. A worker leaves ERROR by
-// itself too; the reset is for those that do not.
+// repairAll resets partitions that live workers report as ERROR, less and less often, until ctx ends. A worker leaves ERROR by itself too; the
+// reset is for those that do not. It is a job of its own, since each reset reads a worker's whole queue: no take-over waits for it.
+func (t *Term) repairAll(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		changed := t.cluster.Changed()
+		timer.Reset(t.repair(ctx, t.cluster.State()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-timer.C:
+		}
+	}
+}
+
+// repair resets what is due and says when to look again.
 func (t *Term) repair(ctx context.Context, s *State) time.Duration {
-	now := time.Now()
 	failed := map[route.Partition]string{}
-	for topic, view := range s.Views {
-		for p, worker := range inState(view, topic, Failed) {
+	for topic := range s.Topics {
+		for p, worker := range inState(s.Views[topic], topic, Failed) {
 			if s.Workers[worker].Live {
 				failed[p] = worker
 			}
 		}
 	}
-	due, wait := t.repairs.due(failed, now)
+	due, wait := t.repairs.due(failed, time.Now())
+	type share struct{ worker, topic string }
+	shares := map[share][]int32{}
 	for _, p := range due {
-		if err := t.cluster.Reset(ctx, failed[p], p); err != nil {
-			t.deps.Log.Warn("a partition in ERROR could not be reset", "partition", p, "worker", failed[p], "error", err)
-			continue
+		at := share{failed[p], p.Topic}
+		shares[at] = append(shares[at], p.Partition)
+	}
+	for at, partitions := range shares {
+		if ctx.Err() != nil {
+			return wait
 		}
-		t.deps.Log.Warn("a partition in ERROR was reset", "partition", p, "worker", failed[p])
+		slices.Sort(partitions)
+		t.reset(ctx, at.worker, at.topic, partitions)
 	}
 	return wait
+}
+
+// reset resets partitions of a topic together, or, if that is refused, one by one: some are out of ERROR by then.
+func (t *Term) reset(ctx context.Context, worker, topic string, partitions []int32) {
+	err := t.cluster.Reset(ctx, worker, topic, partitions...)
+	switch {
+	case err == nil:
+		t.deps.Log.Warn("partitions in ERROR were reset", "topic", topic, "partitions", partitions, "worker", worker)
+	case errors.Is(err, helix.ErrRefused) && len(partitions) > 1:
+		for _, p := range partitions {
+			t.reset(ctx, worker, topic, []int32{p})
+		}
+	case ctx.Err() == nil:
+		t.deps.Log.Warn("partitions in ERROR could not be reset", "topic", topic, "partitions", partitions, "worker", worker, "error", err)
+	}
 }
 
 // due gives the partitions to reset now and the time until the next one.

@@ -59,6 +59,15 @@ func (t *Term) Add(ctx context.Context, name string, partitions int32) error {
 
 // AddFromSource is Add with as many partitions as the source has, which it returns. *AbsentError, ErrNoSource.
 func (t *Term) AddFromSource(ctx context.Context, name string) (int32, error) {
+	n, err := t.InSource(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return n, t.Add(ctx, name, n)
+}
+
+// InSource is how many partitions the source has of a topic. *AbsentError, *InvalidError, ErrNoSource.
+func (t *Term) InSource(ctx context.Context, name string) (int32, error) {
 	if err := checkTopic(name, 0); err != nil {
 		return 0, err
 	}
@@ -73,7 +82,7 @@ func (t *Term) AddFromSource(ctx context.Context, name string) (int32, error) {
 	if !ok {
 		return 0, &AbsentError{Topic: name}
 	}
-	return n, t.Add(ctx, name, n)
+	return n, nil
 }
 
 // addAll places and creates new topics.
@@ -82,6 +91,9 @@ func (t *Term) addAll(ctx context.Context, topics ...Topic) error {
 		for _, topic := range topics {
 			if _, ok := s.Topics[topic.Name]; ok {
 				return &ExistsError{Topic: topic.Name}
+			}
+			if s.Torn[topic.Name] {
+				return s.mirrored(topic.Name)
 			}
 		}
 		return t.cluster.Create(ctx, t.place(s, topics)...)
@@ -118,10 +130,10 @@ func (t *Term) Expand(ctx context.Context, name string, partitions int32) error 
 		return err
 	}
 	return t.change(ctx, func(s *State) error {
-		topic, ok := s.Topics[name]
-		if !ok {
-			return &NotFoundError{What: "topic", Name: name}
+		if err := s.mirrored(name); err != nil {
+			return err
 		}
+		topic := s.Topics[name]
 		if partitions <= topic.Partitions {
 			return nil
 		}
@@ -142,7 +154,7 @@ func (t *Term) Delete(ctx context.Context, name string) error {
 		}
 	}
 	return t.change(ctx, func(s *State) error {
-		if _, ok := s.Topics[name]; !ok {
+		if _, ok := s.Topics[name]; !ok && !s.Torn[name] {
 			return &NotFoundError{What: "topic", Name: name}
 		}
 		return t.cluster.Drop(ctx, name)
@@ -161,10 +173,10 @@ func (t *Term) Exclude(ctx context.Context, name string, on bool) error {
 // worker is there to note it at.
 func (t *Term) TakeOff(ctx context.Context, p route.Partition, off bool) error {
 	return t.change(ctx, func(s *State) error {
-		topic, ok := s.Topics[p.Topic]
-		if !ok || p.Partition < 0 || p.Partition >= topic.Partitions {
-			return &NotFoundError{What: "partition", Name: p.String()}
+		if err := s.has(p); err != nil {
+			return err
 		}
+		topic := s.Topics[p.Topic]
 		state := Online
 		if off {
 			state = Offline
@@ -188,14 +200,15 @@ func (t *Term) Off() []route.Partition {
 	return slices.DeleteFunc(s.partitions(), func(p route.Partition) bool { return !s.Topics[p.Topic].Off(p.Partition) })
 }
 
-// Move brings a partition to a worker and pins it there, so that no balance takes it away; an empty name takes the pin off and moves nothing.
+// Move brings a partition to a worker and pins it there, so that no balance takes it away. While that worker drains, is disabled or gone others
+// have it, and it comes back when the worker does. An empty name takes the pin off and moves nothing.
 // *NotFoundError, *InvalidError.
 func (t *Term) Move(ctx context.Context, p route.Partition, worker string) error {
 	return t.change(ctx, func(s *State) error {
-		topic, ok := s.Topics[p.Topic]
-		if !ok || p.Partition < 0 || p.Partition >= topic.Partitions {
-			return &NotFoundError{What: "partition", Name: p.String()}
+		if err := s.has(p); err != nil {
+			return err
 		}
+		topic := s.Topics[p.Topic]
 		w, ok := s.Workers[worker]
 		switch {
 		case worker == "":

@@ -30,7 +30,9 @@ type Partition struct {
 	Weight float64       // bytes a second
 	Lag    time.Duration // how far it is behind, by its own rate; 0 when it is not lagging
 	Owner  string        // "" = nobody yet
-	Pin    string        // the worker that it must be on, whether that works or not; "" = not pinned
+	// Pin is the worker that it belongs on whenever that one can work; until then others take it. "" = not pinned.
+	Pin  string
+	Held bool // stays with its owner, whether that works or not
 	// Blacklisted partitions are not mirrored. They keep a worker, because the ideal state says so in that worker's entry, but weigh nothing.
 	Blacklisted bool
 	Stuck       bool // makes no progress where it is and shall try another worker
@@ -41,15 +43,11 @@ type Options struct {
 	// Threshold is how far a worker's load may be from its share before partitions move: between share/Threshold and share·Threshold. It
 	// counts only when weights differ; equal ones are balanced to within one partition. Less than 1 counts as DefaultThreshold.
 	Threshold float64
-	// MaxMoves bounds the moves made for balance alone; 0 = no bound. What must move, moves.
-	MaxMoves int
 	// MaxActive bounds how many workers hold partitions; 0 = as many as are listed without Standby, or all if every one is a standby.
 	MaxActive int
 	// CatchUp is the time in which a lagging partition should be level again: it needs 1 + Lag/CatchUp times its rate until then and is
 	// weighed by that, at most tenfold. 0 = lag does not count.
 	CatchUp time.Duration
-	// KeepOwners: nothing moves away from a worker that can work, whatever the balance.
-	KeepOwners bool
 }
 
 // DefaultThreshold is Options.Threshold where none is given.
@@ -81,7 +79,7 @@ type Move struct {
 type Plan struct {
 	Owners map[route.Partition]string // of every partition that has one, blacklisted ones included
 	Moves  []Move                     // where Owners differs from before, ordered by partition
-	// Waiting partitions are not mirrored until something changes, in order: pinned to a worker that can't work, or no worker is there.
+	// Waiting partitions are not mirrored until something changes, in order: held by an owner that can't work, or no worker is there.
 	Waiting []route.Partition
 }
 
@@ -92,9 +90,7 @@ func Decide(workers []Worker, partitions []Partition, o Options) Plan {
 	if len(p.active) > 0 {
 		p.evict()
 		p.settle()
-		if !o.KeepOwners {
-			p.balance()
-		}
+		p.balance()
 	}
 	return p.plan()
 }
@@ -110,11 +106,10 @@ func Place(workers []Worker, partitions []Partition, o Options) Plan {
 				continue
 			}
 			part.reason = New
-			switch at := p.byID[part.Pin]; {
-			case part.Pin == "":
-				p.homeless = append(p.homeless, i)
-			case at != nil:
+			if at := p.home(part); at != nil {
 				p.put(i, at)
+			} else {
+				p.homeless = append(p.homeless, i)
 			}
 		}
 		p.settle()
@@ -130,9 +125,6 @@ func (p *pool) plan() Plan {
 		to := part.Owner
 		if part.on != nil {
 			to = part.on.ID
-		}
-		if part.on == nil && part.Pin != "" && part.reason != "" {
-			to = part.Pin // not listed; it waits for that worker all the same
 		}
 		if to != "" {
 			plan.Owners[part.Partition.Partition] = to

@@ -112,14 +112,30 @@ func TestDecide(t *testing.T) {
 			want:       []string{"t-0 a>b pinned", "t-1 b>a balance"},
 		},
 		{
-			name: "what is pinned waits for its worker", workers: fleet("a", "b"),
-			partitions: change(topic("t", "z", "b"), 0, func(p *Partition) { p.Pin = "z" }), want: nil, waiting: 1,
+			name: "what is pinned to a worker that is gone goes on elsewhere", workers: fleet("a", "b"),
+			partitions: change(topic("t", "z", "b"), 0, func(p *Partition) { p.Pin = "z" }), want: []string{"t-0 z>a owner_gone"},
 		},
 		{
-			name:       "a pin is stronger than a drain",
+			name: "what is pinned to a worker that is gone stays where it goes on", workers: fleet("a", "b"),
+			partitions: change(topic("t", "a", "b"), 0, func(p *Partition) { p.Pin = "z" }), want: nil,
+		},
+		{
+			name:       "a drain is stronger than a pin",
 			workers:    edit(fleet("a", "b"), 0, func(w *Worker) { w.Draining = true }),
 			partitions: change(topic("t", "a", "a"), 0, func(p *Partition) { p.Pin = "a" }),
-			want:       []string{"t-1 a>b drained"},
+			want:       []string{"t-0 a>b drained", "t-1 a>b drained"},
+		},
+		{
+			name:       "a disabled worker gives away what is pinned to it",
+			workers:    edit(fleet("a", "b"), 0, func(w *Worker) { w.Enabled = false }),
+			partitions: change(topic("t", "a"), 0, func(p *Partition) { p.Pin = "a" }),
+			want:       []string{"t-0 a>b disabled"},
+		},
+		{
+			name:       "what is held waits for its owner, pinned elsewhere or not",
+			workers:    edit(fleet("a", "b"), 0, func(w *Worker) { w.Live = false }),
+			partitions: change(change(topic("t", "a", "z"), 0, func(p *Partition) { p.Held, p.Pin = true, "b" }), 1, func(p *Partition) { p.Held = true }),
+			want:       nil, waiting: 2,
 		},
 		{
 			name: "a stuck partition tries another worker", workers: fleet("a", "b", "c"),
@@ -158,18 +174,6 @@ func TestDecide(t *testing.T) {
 		{
 			name: "more workers than may hold partitions", workers: fleet("a", "b", "c"), partitions: topic("t", "a", "a", "b", "b", "c"),
 			options: Options{MaxActive: 2}, want: []string{"t-4 c>a surplus"},
-		},
-		{
-			name: "moves for balance are bounded", workers: fleet("a", "b"), partitions: topic("t", "a", "a", "a", "a"),
-			options: Options{MaxMoves: 1}, want: []string{"t-0 a>b balance"},
-		},
-		{
-			name: "moves that must be are not", workers: fleet("b"), partitions: topic("t", "a", "a", "a"),
-			options: Options{MaxMoves: 1}, want: []string{"t-0 a>b owner_gone", "t-1 a>b owner_gone", "t-2 a>b owner_gone"},
-		},
-		{
-			name: "owners are kept", workers: fleet("a", "b"), partitions: topic("t", "a", "a", "a", ""),
-			options: Options{KeepOwners: true}, want: []string{"t-3 >b new"},
 		},
 		{
 			name:       "a larger worker takes more",

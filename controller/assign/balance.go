@@ -24,7 +24,7 @@ func (p *pool) balance() {
 	for _, w := range p.active {
 		p.measure(w)
 	}
-	for n := 0; p.MaxMoves <= 0 || n < p.MaxMoves; n++ {
+	for {
 		b := p.band()
 		order := slices.Clone(p.active)
 		slices.SortStableFunc(order, func(x, y *worker) int { return cmp.Compare(y.full(0), x.full(0)) })

@@ -154,23 +154,32 @@ func (p *pool) take(i int) {
 func (p *pool) evict() {
 	for i := range p.parts {
 		part := &p.parts[i]
-		if part.Pin != "" {
+		at := p.home(part)
+		switch {
+		case part.Held:
 			part.fixed = true
-			if part.Pin != part.Owner {
+		case at != nil:
+			part.fixed = true
+			if at != part.on {
 				p.take(i)
+				p.put(i, at)
 				part.reason = Pinned
-				if at := p.byID[part.Pin]; at != nil {
-					p.put(i, at)
-				}
 			}
-			continue
-		}
-		part.reason = p.mustMove(part)
-		if part.reason != "" {
-			p.take(i)
-			p.homeless = append(p.homeless, i)
+		default:
+			if part.reason = p.mustMove(part); part.reason != "" {
+				p.take(i)
+				p.homeless = append(p.homeless, i)
+			}
 		}
 	}
+}
+
+// home is the worker that a partition is pinned to, if it is pinned and that one can work.
+func (p *pool) home(part *part) *worker {
+	if at := p.byID[part.Pin]; at != nil && at.usable() {
+		return at
+	}
+	return nil
 }
 
 // mustMove says why a partition can't stay with its owner, or nothing.
