@@ -38,8 +38,18 @@ func (l *Lane) Pause(on bool) {
 		return
 	}
 	l.paused = on
-	if !on {
+	if on {
+		l.yieldLocked()
+	} else {
 		l.goOnLocked() // the target may have forgotten us meanwhile
+	}
+}
+
+// yieldLocked gives what a paused lane holds to the others: a pause may last for days. The source still has it. What is unanswered is waited for.
+func (l *Lane) yieldLocked() {
+	if l.paused && l.in.held > 0 && l.out.flying.len() == 0 && l.in.gap == 0 {
+		l.backlogLocked(false)
+		l.resetLocked()
 	}
 }
 

@@ -186,6 +186,7 @@ func TestPausedLaneStandsStillUntilItGoesOn(t *testing.T) {
 	r.lane.Pause(false)
 	require.Greater(t, r.sources, woken)
 	r.hint(stands(3)) // it may have been forgotten meanwhile
+	r.feed(6, made{base: 4, numbers: []int{4, 5}})
 	r.take(true, 4, 4, 5)
 	r.ok(true, 4)
 	require.Equal(t, route.Offset(6), r.commit().SourceOffset)

@@ -266,7 +266,7 @@ func (w *world) torment() {
 	c := w.target
 	r := c.replicas[w.rng.IntN(3)]
 	i := w.rng.IntN(len(w.owners))
-	switch w.rng.IntN(16) {
+	switch w.rng.IntN(17) {
 	case 0:
 		w.kill(i)
 		at := w.store.now
@@ -308,6 +308,8 @@ func (w *world) torment() {
 		w.clock = w.clock.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
 	case 15:
 		refuse(w.owners[i])
+	case 16:
+		w.owners[i].lane.Pause(w.rng.IntN(2) == 0)
 	}
 }
 
@@ -401,6 +403,9 @@ func (w *world) step() {
 // drain lets every owner come to the end, without faults, and holds the target against the source.
 func (w *world) drain() {
 	w.calm = true
+	for _, o := range w.owners {
+		o.lane.Pause(false)
+	}
 	end := route.Offset(0)
 	for i := range 40_000 {
 		if i == 20_000 && slices.ContainsFunc(w.owners, (*owner).waits) {
@@ -516,7 +521,7 @@ func TestModelNoticesWrongWays(t *testing.T) {
 	for name, v := range map[string]variant{
 		"acks=1 taken for acks=all":         {countAcksOne: true},
 		"pipeline before certified":         {openAtOnce: true},
-		"hint about an unopened id trusted": {trustUnopened: true, from: 1660},
+		"hint about an unopened id trusted": {trustUnopened: true, from: 5700},
 		"repeat to who may have forgotten":  {forgetForgotten: true, from: 60},
 	} {
 		t.Run(name, func(t *testing.T) {

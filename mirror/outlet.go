@@ -258,6 +258,7 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 		l.resetLocked()
 		return
 	}
+	l.yieldLocked()
 	if o.phase == certifying || o.window > 0 && o.flying.len() == 0 {
 		l.wake.Sink()
 	}

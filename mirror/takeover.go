@@ -176,6 +176,7 @@ func (l *Lane) doubtLocked(code, why string) {
 func (l *Lane) haltLocked(f *route.Fault) {
 	l.enterLocked(halted)
 	l.haltedLocked(f)
+	l.backlogLocked(false)
 	l.resetLocked()
 }
 
