@@ -143,8 +143,12 @@ func (l *Lane) Extent(x route.Extent) {
 func (l *Lane) sourceAnsweredLocked(now time.Time) {
 	l.lagLocked(now)
 	l.in.retried = false
-	well := l.out.phase == open || l.out.phase == certifying && l.out.failures == 0
-	if l.pos.halted && l.in.fault == nil && well {
+	l.wellLocked()
+}
+
+// wellLocked tells of the end of a halt if nothing is left of it.
+func (l *Lane) wellLocked() {
+	if l.pos.halted && (l.out.phase == open || l.quietLocked()) {
 		l.recoveredLocked()
 	}
 }

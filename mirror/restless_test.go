@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -70,4 +71,38 @@ func TestRateOfAnIdleLaneSinksWithTimeNotWithLooks(t *testing.T) {
 	m := meter{windowStart: began, rate: 1 << 20}
 	m.roll(began.Add(time.Minute))
 	require.Less(t, m.rate, 10.0)
+}
+
+// After a while without its target a partition that had nothing to copy was called degraded until its next record came.
+func TestIdleLaneIsWellAsSoonAsItsTargetAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{})
+	for range 4 {
+		q, due := r.lane.Inquiry()
+		if q.Question == offsets.NoQuestion {
+			r.clock = due
+			q, _ = r.lane.Inquiry()
+		}
+		require.NotEqual(t, offsets.NoQuestion, q.Question)
+		r.lane.Hint(offsets.Hint{}, fault(route.Unreachable, "UNREACHABLE"))
+	}
+	state, _ := r.lane.State()
+	require.Equal(t, Degraded, state)
+	r.hint(fresh)
+	state, _ = r.lane.State()
+	require.Equal(t, Mirroring, state)
+
+	r.feed(2, made{base: 0, numbers: []int{0, 1}})
+	r.take(true, 0, 0, 1)
+	for {
+		r.fail(route.Moved)
+		r.after(time.Second)
+		r.hint(fresh)
+		if r.lane.Next() == 0 {
+			break
+		}
+		r.take(true, 0, 0, 1)
+	}
+	state, _ = r.lane.State()
+	require.Equal(t, Degraded, state, "what it had to send was not taken, and gave way to others meanwhile")
 }

@@ -86,6 +86,13 @@ func (l *Lane) lagLocked(now time.Time) {
 	}
 }
 
+// State is what Status says of it, with the reason.
+func (l *Lane) State() (State, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stateLocked()
+}
+
 func (l *Lane) stateLocked() (State, string) {
 	o := &l.out
 	switch {
@@ -105,8 +112,8 @@ func (l *Lane) stateLocked() (State, string) {
 	case open:
 		return Mirroring, ""
 	case certifying:
-		if o.failures == 0 && o.certify >= o.queue.tail {
-			return Mirroring, "" // everything is known, and there is nothing to send
+		if l.quietLocked() {
+			return Mirroring, ""
 		}
 	case halted:
 		return Halted, why
@@ -123,6 +130,13 @@ func (l *Lane) stateLocked() (State, string) {
 		return Degraded, why
 	}
 	return Starting, why
+}
+
+// quietLocked says that everything is known of the target, and there is nothing to send. A lane that tries in vain may have nothing in between, too:
+// its memory served others.
+func (l *Lane) quietLocked() bool {
+	o := &l.out
+	return o.phase == certifying && o.certify >= o.queue.tail && (o.failures == 0 || l.endLocked() <= l.pos.checkpoint.SourceOffset)
 }
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }

@@ -68,6 +68,7 @@ func (l *Lane) Hint(h offsets.Hint, f *route.Fault) {
 		l.hintedLocked(h)
 		l.trimLocked()
 		l.passLocked()
+		l.wellLocked()
 	}
 	l.wake.Sink()
 	l.roomLeftLocked(l.stream.now())
