@@ -308,7 +308,7 @@ func (c *Connector) deadlines(ctx context.Context) (drain, late context.Context,
 func (c *Connector) stop(ctx context.Context, p *partition) {
 	drain, late, cancel := c.deadlines(context.WithoutCancel(ctx))
 	defer cancel()
-	c.release(drain, late, p)
+	_ = c.release(drain, late, p) // a store that failed is told by the next commit
 	c.mu.Lock()
 	if p.leave {
 		delete(c.parts, p.source)
@@ -323,17 +323,23 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 	c.signal()
 }
 
-func (c *Connector) release(drain, late context.Context, p *partition) {
+// release ends a partition here. An error is that of a store which failed; what else was left undone is found out by the next owner.
+func (c *Connector) release(drain, late context.Context, p *partition) error {
 	c.fetchers.Remove(p.source)
 	err := c.mirror.Drain(drain, late, p.lane)
 	p.slot.Detach()
 	c.mirror.Remove(p.lane) // also with unanswered batches: what it holds is given back with their answers
 	if err == nil {
-		return
+		return nil
 	}
 	at := p.lane.Status().Acked
 	c.deps.Events.Emit(events.Of(p.source, events.DrainIncomplete, events.Warning, "left with unanswered batches, or without a commit").
 		Range(at, at).Because(err.Error()))
+	var broken *offsets.StorageError
+	if errors.As(err, &broken) {
+		return broken
+	}
+	return nil
 }
 
 // drainAll drains every lane at once and commits, within the shutdown timeout. What is unanswered then is found out at the next start. After it
@@ -353,9 +359,10 @@ func (c *Connector) drainAll(work context.Context) error {
 	for _, p := range running { // all at once: what is unanswered is waited for together
 		c.mirror.Close(p.lane)
 	}
+	var broken error
 	for _, p := range running {
-		c.release(drain, late, p)
+		broken = errors.Join(broken, c.release(drain, late, p))
 		close(p.left)
 	}
-	return c.mirror.Commit(late)
+	return errors.Join(broken, c.mirror.Commit(late))
 }

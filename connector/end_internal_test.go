@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,4 +84,15 @@ func TestOfflineAtTheEndDrainsNothingTwice(t *testing.T) {
 	defer cancel()
 	require.NoError(t, c.Offline(ctx, p))
 	require.Same(t, before, c.parts[p], "drained after the end")
+}
+
+// A disk that was full when the last positions were committed let the process end as if all had gone well.
+func TestStoreThatFailsAtTheLastCommitIsTold(t *testing.T) {
+	t.Parallel()
+	c, store := withLanes(t, 2)
+	full := func(context.Context) error {
+		return &offsets.StorageError{Op: "save checkpoints", Path: "state", Err: syscall.ENOSPC}
+	}
+	store.save.Store(&full)
+	require.ErrorIs(t, c.drainAll(t.Context()), syscall.ENOSPC)
 }

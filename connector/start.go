@@ -340,8 +340,10 @@ func (c *Connector) idExpiration(ctx context.Context) (time.Duration, error) {
 	return kafkaDefault, nil
 }
 
-// startTopic starts the partitions of one topic from their checkpoints, making the first ones.
+// startTopic starts the partitions of one topic from their checkpoints, making the first ones. One that can't start is told and left out of t.parts,
+// and holds up no other. The error is that of all that are left.
 func (c *Connector) startTopic(ctx context.Context, t *pair) error {
+	c.leaveOutUnknown(t)
 	keys := make([]route.Partition, 0, len(t.parts))
 	for _, p := range t.parts {
 		keys = append(keys, p.source)
@@ -350,31 +352,60 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	if err != nil {
 		return err
 	}
-	if err := c.firstCheckpoints(ctx, t, known); err != nil {
+	var broken *offsets.StorageError
+	if err := c.firstCheckpoints(ctx, t, known); errors.As(err, &broken) {
 		return err
+	} else if err != nil {
+		c.leaveOutIf(t, func(p *partition) error {
+			if _, begun := known[p.source]; begun {
+				return nil
+			}
+			return err
+		})
 	}
 	ready := map[route.Partition]offsets.Checkpoint{}
-	var faults []error
-	for _, p := range t.parts {
-		at, ok := known[p.source]
-		if !ok {
-			continue // told already
-		}
-		if ready[p.source], err = c.begin(ctx, t, p, at); err != nil {
-			c.blocked([]*partition{p}, err)
-			faults = append(faults, err)
+	c.leaveOutIf(t, func(p *partition) (err error) {
+		ready[p.source], err = c.begin(ctx, t, p, known[p.source])
+		if err != nil {
 			delete(ready, p.source)
 		}
+		if broken == nil {
+			errors.As(err, &broken)
+		}
+		return err
+	})
+	if broken != nil {
+		return broken
 	}
 	if err := c.unclean(ctx, ready); err != nil { // last: whether an end was clean decides what a new epoch has to tell
 		return err
 	}
 	for _, p := range t.parts {
-		if at, ok := ready[p.source]; ok {
-			c.run(ctx, t, p, at)
-		}
+		c.run(ctx, t, p, ready[p.source])
 	}
-	return errors.Join(faults...)
+	return nil
+}
+
+// leaveOutIf tells of each partition that has a reason not to start, and takes it out of t.parts.
+func (c *Connector) leaveOutIf(t *pair, reason func(*partition) error) {
+	t.parts = slices.DeleteFunc(t.parts, func(p *partition) bool {
+		err := reason(p)
+		if err != nil {
+			c.blocked([]*partition{p}, err)
+		}
+		return err != nil
+	})
+}
+
+// leaveOutUnknown halts partitions that were asked for and that the source does not have.
+func (c *Connector) leaveOutUnknown(t *pair) {
+	c.leaveOutIf(t, func(p *partition) error {
+		var halt *haltError
+		if _, err := leader(t.source, p.source); errors.As(err, &halt) {
+			return &haltError{fmt.Errorf("source: %w", halt.err)}
+		}
+		return nil
+	})
 }
 
 // run joins the two ends with a lane.

@@ -42,6 +42,8 @@ type routeState struct {
 	records  int64 // of the last tick
 	ticked   time.Time
 	rate     float64
+	// troubled is since when partitions have been trying in vain.
+	troubled map[route.Partition]time.Time
 }
 
 // Status describes the route and every partition, in order.
@@ -138,6 +140,9 @@ const (
 	degradedAfter = 4 * time.Second
 	// unstartedAfter is how long a partition may take to begin before that counts as the route's trouble.
 	unstartedAfter = 10 * time.Second
+	// troubledAfter is how long a running partition may try in vain before that counts as the route's trouble: longer than a doubt, which ends in a
+	// halt with its own event.
+	troubledAfter = 90 * time.Second
 )
 
 // watch looks at the two clusters and tells when the route becomes degraded and when it recovers.
@@ -158,6 +163,9 @@ func (c *Connector) watch() {
 			reason = p.reason
 		}
 	}
+	if why := c.troubledLocked(now); reason == "" {
+		reason = why
+	}
 	if d := now.Sub(r.ticked).Seconds(); !r.ticked.IsZero() && d > 0 {
 		r.rate = float64(records-r.records) / d
 	}
@@ -165,7 +173,7 @@ func (c *Connector) watch() {
 	var tell *events.Event
 	switch {
 	case reason == "" && r.told:
-		tell = &events.Event{Type: events.RouteRecovered, Severity: events.Info, Message: "both clusters can be reached again"}
+		tell = &events.Event{Type: events.RouteRecovered, Severity: events.Info, Message: "both clusters can be reached, and nothing is tried in vain"}
 		r.told, r.badSince, r.reason = false, time.Time{}, ""
 	case reason == "":
 		r.badSince = time.Time{}
@@ -173,7 +181,7 @@ func (c *Connector) watch() {
 		r.badSince, r.reason = now, reason
 	case !r.told && now.Sub(r.badSince) >= degradedAfter:
 		r.told, r.reason = true, reason
-		tell = &events.Event{Type: events.RouteDegraded, Severity: events.Error, Message: "a cluster can't be reached; tried again until it can", Reason: reason}
+		tell = &events.Event{Type: events.RouteDegraded, Severity: events.Error, Message: "something is tried in vain, and goes on being tried", Reason: reason}
 	default:
 		r.reason = reason
 	}
@@ -181,6 +189,36 @@ func (c *Connector) watch() {
 	if tell != nil {
 		c.deps.Events.Emit(*tell)
 	}
+}
+
+// troubledLocked says which running partitions have long been trying in vain to bring something to their target, which is no cluster out of reach. The
+// caller holds mu.
+func (c *Connector) troubledLocked(now time.Time) (reason string) {
+	since := map[route.Partition]time.Time{}
+	var first route.Partition
+	n, why := 0, ""
+	for _, p := range c.restlessLocked() {
+		state, because := p.lane.State()
+		if state != mirror.Degraded {
+			continue
+		}
+		began, known := c.route.troubled[p.source]
+		if !known {
+			began = now
+		}
+		since[p.source] = began
+		if now.Sub(began) < troubledAfter {
+			continue
+		}
+		if n++; n == 1 || p.source.Compare(first) < 0 {
+			first, why = p.source, because
+		}
+	}
+	c.route.troubled = since
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d partitions make no progress, such as %s: %s", n, first, why)
 }
 
 // caughtUpEvery is how often acked positions are compared with the ends that were read.
