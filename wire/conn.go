@@ -122,14 +122,19 @@ func (c *Conn) Broker() int32 { return c.broker }
 // MaxVersion is the newest version of a request that both ends speak, -1 when there is none.
 func (c *Conn) MaxVersion(key int16) int16 { return c.versions.max(key) }
 
-// OldestWait is for how long the oldest unanswered request has been the oldest, 0 when everything is answered.
+// OldestWait is for how long the oldest unanswered request has been the oldest, 0 when everything is answered. What the broker throttles us for
+// does not count: it does not read before then (KIP-219).
 func (c *Conn) OldestWait() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting.head == nil {
 		return 0
 	}
-	return max(time.Since(c.waiting.since), 1)
+	from := c.waiting.since
+	if c.throttledUntil.After(from) {
+		from = c.throttledUntil
+	}
+	return max(time.Since(from), 1)
 }
 
 // Unanswered counts requests that have no answer yet, and the bytes of them.

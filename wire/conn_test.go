@@ -286,6 +286,26 @@ func TestThrottleDelaysTheNextSend(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(started), ms*time.Millisecond*9/10)
 }
 
+// A broker that throttles reads nothing for a while, and what is unanswered meanwhile was taken for late.
+func TestThrottleIsNoWaitForAnAnswer(t *testing.T) {
+	t.Parallel()
+	c, p := connected(t, DefaultConfig())
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer c.Close()
+	calls.Go(func() { _, _ = c.Call(t.Context(), kmsg.NewPtrMetadataRequest()) })
+	first, err := p.receive()
+	require.NoError(t, err)
+	calls.Go(func() { _, _ = c.Call(t.Context(), kmsg.NewPtrMetadataRequest()) }) // written before the throttle is known
+	_, err = p.receive()
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return c.OldestWait() > time.Millisecond }, 20*time.Second, time.Millisecond)
+	require.NoError(t, p.reply(first, func(r kmsg.Response) { r.(*kmsg.MetadataResponse).ThrottleMillis = 1 << 30 })) //nolint:forcetypeassert // it was asked for
+	require.Eventually(t, func() bool { return c.Throttled() > 0 }, 20*time.Second, time.Millisecond)
+	require.Never(t, func() bool { return c.OldestWait() > time.Millisecond }, 100*time.Millisecond, 10*time.Millisecond)
+	require.Positive(t, c.OldestWait(), "it is unanswered")
+}
+
 func TestThrottleEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	c, p := connected(t, DefaultConfig())
