@@ -59,7 +59,7 @@ func TestProduceAndFetchThroughRealFrames(t *testing.T) {
 			require.NoError(t, kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode))
 
 			pool := newPool(10 << 20)
-			require.True(t, pool.Budget().TryReserve(2<<20))
+			require.NoError(t, pool.Budget().Reserve(t.Context(), 2<<20))
 			var id route.TopicID
 			if row.byID {
 				id = m.Topics["a"].ID

@@ -157,7 +157,7 @@ func TestReservationIsTakenOver(t *testing.T) {
 			t.Parallel()
 			c, p := connected(t, DefaultConfig())
 			pool := newPool(1 << 20)
-			require.True(t, pool.Budget().TryReserve(reserved))
+			require.NoError(t, pool.Budget().Reserve(t.Context(), reserved))
 			row.run(t, c, p, func(ctx context.Context) error {
 				resp, s, err := c.Fetch(ctx, fetchRequest("t", [16]byte{1}, 0), pool, reserved)
 				require.Nil(t, resp)

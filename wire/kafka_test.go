@@ -115,7 +115,7 @@ func readThrough(t *testing.T, conn *Conn, req *kmsg.FetchRequest, end int64) {
 	version := conn.fetchVersion(req)
 	req.Topics[0].Partitions[0].PartitionMaxBytes = 50_000
 	for next := int64(0); next < end; req.SessionEpoch++ {
-		require.True(t, pool.Budget().TryReserve(100_000))
+		require.NoError(t, pool.Budget().Reserve(t.Context(), 100_000))
 		resp, s, err := conn.Fetch(t.Context(), req, pool, 100_000)
 		require.NoError(t, err)
 		require.NoError(t, kerr.ErrorForCode(resp.ErrorCode))

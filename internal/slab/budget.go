@@ -31,17 +31,6 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
-// TryReserve takes n bytes if they are free and nobody waits.
-func (b *Budget) TryReserve(n int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.waiters) > 0 || !b.fitsLocked(n) {
-		return false
-	}
-	b.used += n
-	return true
-}
-
 // Reserve takes n bytes, in order of arrival, and waits until they are free or ctx ends. A reservation larger than the whole budget is
 // granted when nothing else is reserved: otherwise one huge batch would stop its partition for ever.
 func (b *Budget) Reserve(ctx context.Context, n int64) error {

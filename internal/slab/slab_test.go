@@ -45,7 +45,9 @@ func TestReserveKeepsOrderAndEnds(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(100)
 	require.NoError(t, b.Reserve(t.Context(), 80))
-	require.False(t, b.TryReserve(30))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, b.Reserve(ended, 30), context.Canceled)
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error, 1)
 	go func() { got <- b.Reserve(ctx, 90) }()
@@ -55,10 +57,10 @@ func TestReserveKeepsOrderAndEnds(t *testing.T) {
 		return len(b.waiters) == 1
 	}
 	require.Eventually(t, waiting, 5*time.Second, time.Millisecond)
-	require.False(t, b.TryReserve(1), "a small reservation overtook a waiting large one")
+	require.ErrorIs(t, b.Reserve(ended, 1), context.Canceled, "a small reservation overtook a waiting large one")
 	cancel()
 	require.ErrorIs(t, <-got, context.Canceled)
-	require.True(t, b.TryReserve(1))
+	require.NoError(t, b.Reserve(t.Context(), 1))
 	go func() { got <- b.Reserve(t.Context(), 1000) }()
 	require.Eventually(t, waiting, 5*time.Second, time.Millisecond)
 	b.Return(81)
