@@ -3,6 +3,7 @@ package fetcher
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,6 +150,32 @@ func TestRefusedUntilWoken(t *testing.T) {
 	require.ErrorIs(t, l.fault(), kerr.TopicAuthorizationFailed)
 	r.wake("a", 0)
 	eventually(t, func() bool { n := 0; l.with(func() { n = len(l.faults) }); return n == 2 }, "it is tried again, and refused")
+	h.Remove()
+	r.wake("a", 0)
+	l.requireValues(t, values(0, 3))
+}
+
+// One that was to be looked up when its lane was told of a fault stayed so: the cluster was asked about it ten times a second, until Wake.
+func TestParkedPartitionIsNotLookedUp(t *testing.T) {
+	t.Parallel()
+	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
+	h := kc.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "a", Err: kerr.TopicAuthorizationFailed, Count: -1})
+	r := newRig(t, kc, fast(), 64<<20)
+	r.produce("a", 0, 0, 3)
+	l := r.add("a", 0, newLane(0))
+	eventually(t, func() bool { return l.fault() != nil }, "the lane is told")
+	r.f.mu.Lock()
+	m := r.f.members[route.Partition{Topic: "a"}]
+	r.f.mu.Unlock()
+	var lookups atomic.Int32
+	kc.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+		kc.KeepControl()
+		lookups.Add(1)
+		return nil, nil, false
+	})
+	r.f.router.post(ask{kind: askStale, m: m})
+	eventually(t, func() bool { return lookups.Load() > 0 }, "it is looked up")
+	require.Never(t, func() bool { return lookups.Load() > 5 }, 300*time.Millisecond, 20*time.Millisecond) // of each 10 ms
 	h.Remove()
 	r.wake("a", 0)
 	l.requireValues(t, values(0, 3))

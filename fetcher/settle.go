@@ -55,19 +55,25 @@ func (r *router) lookup(m *member) verdict {
 
 // settle acts on the metadata at hand for one member.
 func (r *router) settle(ctx context.Context, m *member, now time.Time) {
+	if m.isParked() { // until Wake, or a retry, whatever metadata says; who waited as well was looked up again and again
+		r.settled(m)
+		return
+	}
 	v := r.lookup(m)
 	owned := m.owner.Load() != nil
 	switch v.kind {
 	case found:
 		r.found(ctx, m, v, now)
 	case leaderless:
-		if !owned { // else it is fetched all the same: the broker that answered is behind
-			r.again(m, v.err, now)
+		if owned { // it is fetched all the same: the broker that answered is behind
+			r.settled(m)
+			return
 		}
+		r.again(m, v.err, now)
 	case gone:
 		r.gone(m, v.err, now)
 	case forbidden:
-		if !owned && m.failUnowned(&route.Fault{Class: route.Refused, Code: errName(v.err), Err: v.err, Extent: noExtent}) {
+		if owned || m.failUnowned(&route.Fault{Class: route.Refused, Code: errName(v.err), Err: v.err, Extent: noExtent}) {
 			r.settled(m)
 		}
 	}
@@ -114,7 +120,7 @@ func (r *router) settled(m *member) {
 
 // again waits for the next look-up, longer each time.
 func (r *router) again(m *member, err error, now time.Time) {
-	if m.routing.waiting && m.routing.due.After(now) || m.isParked() {
+	if m.routing.waiting && m.routing.due.After(now) {
 		return
 	}
 	m.refused(errName(err))
@@ -127,12 +133,10 @@ func (r *router) again(m *member, err error, now time.Time) {
 func (r *router) gone(m *member, err error, now time.Time) {
 	if m.owner.Load() != nil {
 		if !errors.Is(err, kerr.InconsistentTopicID) {
+			r.settled(m)
 			return // it is being fetched, so it is there
 		}
 		m.pull() // by name we would go on in the other topic
-	}
-	if m.isParked() {
-		return
 	}
 	lasts, other := r.f.cfg.GoneAfter, errors.Is(err, kerr.InconsistentTopicID)
 	if other {
