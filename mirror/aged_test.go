@@ -26,3 +26,28 @@ func TestIDForgottenByTheAgeOfItsRecordsIsNoLoss(t *testing.T) {
 	r.ok(true, 2)
 	require.Equal(t, route.Offset(3), r.commit().SourceOffset)
 }
+
+// What a killed owner had stored last, and was not told of, counted as behind until another record came: of a topic at its end never.
+func TestWhatTheLogShowsOfAForgottenIDIsStored(t *testing.T) {
+	t.Parallel()
+	at := firstAt(0)
+	at.Opened, at.AckedAt = true, time.Unix(1_700_000_000, 0)
+	r := newRig(t, at, 1, Plan{IDExpiration: 24 * time.Hour, KeepAppendTime: true})
+	r.feed(4, made{base: 0, numbers: []int{0, 1}}, made{base: 2, numbers: []int{2, 3}})
+	r.hint(offsets.Hint{First: -1, Timestamp: -1, End: 14})
+	r.hint(offsets.Hint{
+		Known: true, Last: 3, First: 2, After: 14, LastRecord: markOf(3), Timestamp: 1000, Start: 0, End: 14, Read: true, Forgotten: true,
+	})
+	require.Zero(t, r.lane.Next(), "a broker that has forgotten the id stores a repeat again")
+	c := r.commit()
+	require.Equal(t, route.Offset(4), c.SourceOffset)
+	require.EqualValues(t, 4, c.Sequence)
+	require.Equal(t, route.Offset(14), c.TargetOffset)
+	require.Equal(t, Mirroring, r.lane.Status().State)
+	require.Zero(t, r.lane.Status().LagRecords)
+
+	r.feed(5, made{base: 4, numbers: []int{4}})
+	r.take(true, 4, 4)
+	r.ok(true, 14)
+	require.Equal(t, route.Offset(5), r.commit().SourceOffset)
+}

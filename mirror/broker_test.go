@@ -295,8 +295,8 @@ func (c *cluster) ask(r *replica, q offsets.Inquiry) (offsets.Hint, *route.Fault
 		if h.Forgotten {
 			h.Known, h.Epoch, h.Last, h.Timestamp = true, s.epoch, s.last(), 1000
 		}
-		if h.First, h.LastRecord = -1, (offsets.Mark{}); h.Epoch == s.epoch && h.Last == s.last() {
-			h.First, h.LastRecord = s.seq, markOf(s.numbers[len(s.numbers)-1])
+		if h.First, h.LastRecord, h.After = -1, (offsets.Mark{}), 0; h.Epoch == s.epoch && h.Last == s.last() {
+			h.First, h.LastRecord, h.After = s.seq, markOf(s.numbers[len(s.numbers)-1]), s.end()
 		}
 	}
 	return h, nil

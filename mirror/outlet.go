@@ -52,6 +52,7 @@ type tail struct {
 	mark  offsets.Mark // its last record; the zero Mark = not known
 	read  bool         // the log was read, so that more can't be known now
 	lost  bool         // the log was read and does not show it, because it is not replicated yet or deleted already
+	after route.Offset // the target offset behind it, where the log alone knows it; 0 = not so
 
 	places int   // records of the walk that look like the last one
 	place  int32 // the sequence, as counted, that follows the latest of them

@@ -224,6 +224,7 @@ func (l *Lane) standsLocked(h offsets.Hint) {
 	o.tail = tail{stamp: h.Timestamp, mark: h.LastRecord, read: h.Read, lost: h.Read && h.First < 0}
 	if h.Forgotten {
 		o.repeated = true
+		o.tail.after = h.After
 	} else if h.Read {
 		o.bounds = h.First
 	}
@@ -308,6 +309,8 @@ func (l *Lane) walkLocked() {
 		l.certifyLocked(last)
 	case found && o.ready == o.walkTo && o.bounds >= 0:
 		l.repeatLocked(last)
+	case found && o.ready == o.walkTo && o.tail.after > 0:
+		l.shownStoredLocked(last)
 	case found:
 		// What lies before the last stored batch is not needed any more, but for what may be needed to send that one again.
 		for q.head < last && (o.bounds < 0 || offsets.Ahead(q.at(q.head).end(), o.bounds) >= 0) {
@@ -319,6 +322,28 @@ func (l *Lane) walkLocked() {
 		o.sent = max(o.sent, q.head)
 		l.roomLeftLocked(l.stream.now())
 	}
+}
+
+// shownStoredLocked moves `acked` past entry last, the newest that there is, of an id that the target has forgotten: to send it again would store it
+// again, and the next record, which could certify, may never come. What the log shows below its high watermark is as replicated as what is
+// acknowledged with acks=all. The next batch certifies.
+func (l *Lane) shownStoredLocked(last uint64) {
+	o, c := &l.out, &l.pos.checkpoint
+	q := &o.queue
+	e := q.at(last)
+	l.counts.stored(offsets.Ahead(c.Sequence, o.walkTo))
+	c.SourceOffset, c.Sequence, c.LeaderEpoch, c.TargetOffset = e.next, e.end(), e.epoch, o.tail.after
+	l.pos.dirty = true
+	for q.head <= last {
+		l.releaseLocked(q.at(q.head))
+		q.pop()
+	}
+	o.holed, o.failures = false, 0
+	l.certifyLocked(q.head)
+	l.trimLocked()
+	l.lagLocked(l.stream.now())
+	l.wellLocked()
+	l.roomLeftLocked(l.stream.now())
 }
 
 // repeatLocked certifies with the last stored batch as an earlier owner with other boundaries has sent it: from o.bounds to the end of

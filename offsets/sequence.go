@@ -58,6 +58,8 @@ type Hint struct {
 	// LastRecord is the record at Last, so that it can be compared with the one that was counted to; the zero Mark unless First is known and
 	// the record can be read.
 	LastRecord Mark
+	// After is the target offset that follows the record at Last; only where First is known.
+	After route.Offset
 
 	Start, End route.Offset // of the target's log up to its high watermark; NoOffset when not asked
 	Read       bool         // the log itself was read (AskLog) from ReadFrom to End

@@ -39,6 +39,7 @@ type found struct {
 	known       bool // a batch of ours; the rest is of the last one
 	epoch       int16
 	first, last int32 // its sequences
+	after       route.Offset
 	timestamp   int64
 	mark        offsets.Mark
 
@@ -64,7 +65,7 @@ func (f *found) fill(h *offsets.Hint) {
 		h.Known, h.Epoch, h.Last, h.Timestamp = true, f.epoch, f.last, f.timestamp
 	}
 	if h.Epoch == f.epoch && h.Last == f.last {
-		h.First, h.LastRecord = f.first, f.mark
+		h.First, h.LastRecord, h.After = f.first, f.mark, f.after
 	}
 }
 
@@ -233,7 +234,7 @@ func (r *logReader) note(ours batch.Batch) {
 	}
 	f := r.found
 	f.known, f.epoch, f.timestamp, f.mark = true, ours.ProducerEpoch(), ours.MaxTimestamp(), offsets.Mark{}
-	f.first, f.last = ours.BaseSequence(), offsets.Plus(ours.BaseSequence(), ours.LastOffsetDelta())
+	f.first, f.last, f.after = ours.BaseSequence(), offsets.Plus(ours.BaseSequence(), ours.LastOffsetDelta()), ours.NextOffset()
 	if r.reader.Reset(ours) != nil {
 		return
 	}
