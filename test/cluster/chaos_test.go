@@ -136,6 +136,7 @@ func (c *chaos) strike(lasting time.Duration) {
 // TestControllersAndWorkersComeAndGo runs two controllers and three workers under load, ends and pauses them, and cuts their links to ZooKeeper and
 // to the brokers: each record arrives once, in order.
 func TestControllersAndWorkersComeAndGo(t *testing.T) {
+	t.Parallel() // its faults take their time, not the CPU's
 	lasting := time.Duration(0)
 	if testkit.Long() {
 		lasting = 5 * time.Minute
