@@ -105,7 +105,9 @@ func (c *Controller) session(ctx context.Context, pause *backoff.Backoff) error 
 		if err != nil {
 			return err
 		}
-		if err := c.term(ctx, s, guard); err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errNotLeader) {
+		err = c.term(ctx, s, guard)
+		c.setLeader("") // whoever leads now, it is not this process
+		if err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errNotLeader) {
 			return err
 		}
 		pause.Reset()

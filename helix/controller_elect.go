@@ -24,11 +24,15 @@ const (
 // epochPath is the znode that every election sets.
 func (c Cluster) epochPath() string { return c.Property(epochFolder, epochNode) }
 
-// elect waits until this session holds the node LEADER.
+// elect waits until this session holds the node LEADER. It looks time and again, and has one watch of LEADER at most.
 func (c *Controller) elect(ctx context.Context, s *Session) (Guard, error) {
+	changed, watched := make(chan struct{}, 1), false
 	for {
-		changed := make(chan struct{}, 1)
-		guard, won, err := c.stand(ctx, s, func(Event) { changed <- struct{}{} })
+		var notify Notify
+		if !watched {
+			notify = func(Event) { ring(changed) }
+		}
+		guard, won, err := c.stand(ctx, s, notify)
 		if won {
 			c.setLeader(c.cfg.Name)
 			return guard, nil
@@ -39,10 +43,13 @@ func (c *Controller) elect(ctx context.Context, s *Session) (Guard, error) {
 		wait := pollEvery
 		if err != nil { // somebody else was faster at one node or the other, or nobody knows
 			wait = restandMinimum
+		} else {
+			watched = true
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-changed:
+			watched = false
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -53,7 +60,7 @@ func (c *Controller) elect(ctx context.Context, s *Session) (Guard, error) {
 }
 
 // stand tries to become the leader: it sets the epoch and creates LEADER in one transaction, so that no write of an earlier leader passes
-// from then on. If somebody leads, notify is called when that may have changed.
+// from then on. If somebody leads, which is no error, notify is called when that may have changed.
 func (c *Controller) stand(ctx context.Context, s *Session, notify Notify) (Guard, bool, error) {
 	leader, stat, err := s.GetRecord(ctx, c.cfg.Cluster.leader(), notify)
 	switch {

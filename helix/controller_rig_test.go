@@ -130,7 +130,7 @@ func newStage() *stage { return &stage{owners: map[Partition]map[string]bool{}} 
 func (r *rig) enter(s *stage, name string, act func(context.Context, Transition) error, change ...func(*ParticipantConfig)) (leave func()) {
 	r.t.Helper()
 	cfg := DefaultParticipantConfig()
-	cfg.Config, cfg.Instance = r.cfg, name
+	cfg.Config, cfg.Instance, cfg.RetryLeast = r.cfg, name, 0
 	for _, f := range change {
 		f(&cfg)
 	}

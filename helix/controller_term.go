@@ -178,7 +178,7 @@ func (t *Term) run(ctx context.Context) error {
 		if err := t.act(ctx); err != nil {
 			return err
 		}
-		later := time.NewTimer(t.views.wait())
+		later := time.NewTimer(t.rest())
 		select {
 		case <-t.follow.woken:
 			t.collect(ctx)
@@ -197,6 +197,14 @@ func (t *Term) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// rest is how long there is nothing to do unless something happens.
+func (t *Term) rest() time.Duration {
+	if t.snap.paused {
+		return neverDue
+	}
+	return t.views.wait()
 }
 
 // collect waits for the changes that come with the first one.

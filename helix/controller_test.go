@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 )
 
@@ -257,6 +258,16 @@ func TestPause(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A view that was due when the pause began made the loop run without a rest for as long as it lasted.
+func TestPausedLeaderRests(t *testing.T) {
+	t.Parallel()
+	term := &Term{c: &Controller{cfg: DefaultControllerConfig()}, snap: newSnapshot()}
+	term.views = viewWriter{t: term, due: map[string]struct{}{"topic": {}}}
+	require.Zero(t, term.rest(), "due")
+	term.snap.paused = true
+	require.Equal(t, neverDue, term.rest())
 }
 
 // TestBatchMessages is HC15: a thousand partitions need a handful of messages; drops come one by one, since Java participants lose all but the
@@ -563,6 +574,53 @@ func TestShortSilenceKeepsLeadership(t *testing.T) {
 	r.awaitView("topic")
 	require.Empty(t, first.terms)
 	require.NoError(t, term.Session().Err())
+}
+
+func TestLeaderWhoseTermHasEndedInSilenceNamesNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	l := r.controller("ctrl1", func(c *ControllerConfig) { c.Config = r.through() })
+	l.term(t)
+	require.Equal(t, "ctrl1", l.Leader())
+	r.proxy.Blackhole()
+	eventually(t, func() error {
+		if leader := l.Leader(); leader != "" {
+			return fmt.Errorf("%s leads", leader)
+		}
+		return nil
+	})
+	require.NoError(t, r.proxy.Heal())
+	l.term(t)
+	require.Equal(t, "ctrl1", l.Leader(), "in the next term")
+}
+
+// A standby set a watch of LEADER at each look, every second, and none was ever taken away while the leader lived.
+func TestStandbyWatchesTheLeaderOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.controller("ctrl1")
+	first.term(t)
+	cfg := DefaultControllerConfig()
+	cfg.Config, cfg.Name = r.cfg, "ctrl2"
+	c, s := NewController(cfg, ControllerDeps{Log: testLog(t), Registerer: prometheus.NewRegistry()}), r.open(r.cfg)
+	elected := make(chan error, 1)
+	go func() { // owned by the test, which waits for elected
+		_, err := c.elect(t.Context(), s)
+		elected <- err
+	}()
+	looks := time.NewTimer(3*pollEvery + pollEvery/2)
+	defer looks.Stop()
+	select {
+	case <-looks.C:
+	case err := <-elected:
+		require.Fail(t, "a second leader", err)
+	}
+	s.mu.Lock()
+	watches := len(s.watches[watchKey{r.cfg.Cluster.leader(), false}])
+	s.mu.Unlock()
+	require.Equal(t, 1, watches)
+	first.stop()
+	require.NoError(t, <-elected, "and it is told")
 }
 
 // TestEpochFencesALeaderThatLives: when an operator deletes LEADER, the next term's epoch shuts the last one's writes out, in one session too.

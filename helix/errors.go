@@ -38,6 +38,11 @@ var (
 	ErrNotSetUp = errors.New("not set up")
 )
 
+// isUnreadable says that a znode is there and holds nothing that could be understood. It is somebody else's fault, and no reason to stop.
+func isUnreadable(err error) bool {
+	return errors.Is(err, ErrMalformed) || errors.Is(err, ErrEmpty) || errors.Is(err, ErrDenied)
+}
+
 // OpError is a failed request to ZooKeeper.
 type OpError struct {
 	Op   string // what was asked: "get", "create"…

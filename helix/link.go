@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // errOver is what the library's attempts to connect meet when the session is over.
@@ -15,10 +17,12 @@ var errOver = errors.New("the session is over")
 // mostDialTime bounds one attempt to reach a server.
 const mostDialTime = 5 * time.Second
 
-// link is the way to the servers. It stands between the library and the network for three reasons: a session that is over must not connect
-// again; a server that accepts and then says nothing must be left while there is time for another one; and the granted time-out is told
-// nowhere else.
+// link is the way to the servers. It stands between the library and the network for four reasons: a session that is over must not connect
+// again; a server that accepts and then says nothing must be left while there is time for another one; the granted time-out is told
+// nowhere else; and what has changed between two connections would not always be told, see tap.Read.
 type link struct {
+	watched func() []watchKey // what has a watch at the moment, by whole paths
+
 	mu      sync.Mutex
 	timeout time.Duration // guarded by mu; of the session: asked for, then granted
 	session int64         // guarded by mu; granted
@@ -99,18 +103,37 @@ type tap struct {
 	net.Conn
 	link *link
 	head []byte // the first bytes that came
+	read int    // bytes that came
+	told bool   // news is complete
+	news []byte // what the library is told before anything that the server says after its first answer
 }
 
 // The answer to a connect request: length int32, protocol version int32, time-out in milliseconds int32, session id int64 and more.
 const (
+	lengthBytes   = 4
 	timeoutOffset = 8
 	sessionOffset = timeoutOffset + 4
 	grantEnd      = sessionOffset + 8
 )
 
-// Read looks at the first bytes on their way.
+// Read looks at the first bytes on their way. Behind the server's first answer, which the library reads to its end and no further, it puts
+// a notice for each watch. The library does have a new server set the watches of the former one, for whatever changed since the last answer; but
+// answers to requests that waited for the connection move that point on while it does so, and what changed before them is never told. So everybody
+// who watches looks again, and hears so before any answer that is newer than what he knows.
 func (t *tap) Read(p []byte) (int, error) {
+	if !t.told && len(t.head) == grantEnd && t.read == lengthBytes+int(binary.BigEndian.Uint32(t.head)) {
+		t.told = true
+		for _, key := range t.link.watched() {
+			t.news = appendNotice(t.news, key)
+		}
+	}
+	if len(t.news) > 0 {
+		n := copy(p, t.news)
+		t.news = t.news[n:]
+		return n, nil
+	}
 	n, err := t.Conn.Read(p)
+	t.read += n
 	if len(t.head) < grantEnd {
 		t.head = append(t.head, p[:min(n, grantEnd-len(t.head))]...)
 		if len(t.head) == grantEnd {
@@ -121,6 +144,24 @@ func (t *tap) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// appendNotice appends a watch event as a server sends it: length int32, xid int32 and zxid int64 of -1, error int32, type int32, state int32,
+// path as length int32 and bytes.
+func appendNotice(b []byte, key watchKey) []byte {
+	const fixed = 4 + 8 + 4 + 4 + 4 + 4
+	kind := zk.EventNodeDataChanged
+	if key.children {
+		kind = zk.EventNodeChildrenChanged
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(fixed+len(key.path)))
+	b = binary.BigEndian.AppendUint32(b, ^uint32(0))
+	b = binary.BigEndian.AppendUint64(b, ^uint64(0))
+	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(kind))
+	b = binary.BigEndian.AppendUint32(b, uint32(zk.StateSyncConnected))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(key.path)))
+	return append(b, key.path...)
 }
 
 // handshakeShare is the part of the session's time-out that a server gets for its first answer: one that is just starting accepts

@@ -57,15 +57,17 @@ type ParticipantConfig struct {
 	// TakeoverGrace is added to the session timeout while a live node of the same name, perhaps of this process's former self, is
 	// waited for to go.
 	TakeoverGrace time.Duration
-	// ErrorRetry is how long a partition stays in ERROR until the participant itself brings it to OFFLINE, from where the controller takes it;
-	// 0 leaves that to administrators, as Java participants do.
-	ErrorRetry time.Duration
+	// RetryLeast is how long a partition stays in ERROR, after its first failure, until the participant itself brings it to OFFLINE, from
+	// where the controller takes it. It doubles with each failure in a row, up to RetryMost. 0 leaves that to administrators, as Java
+	// participants do.
+	RetryLeast, RetryMost time.Duration
 }
 
 // DefaultParticipantConfig lacks the address, the cluster and the instance.
 func DefaultParticipantConfig() ParticipantConfig {
 	return ParticipantConfig{
-		Config: DefaultConfig(), Concurrency: 1000, CommitDelay: 10 * time.Millisecond, TakeoverGrace: 5 * time.Second, ErrorRetry: 30 * time.Second,
+		Config: DefaultConfig(), Concurrency: 1000, CommitDelay: 10 * time.Millisecond, TakeoverGrace: 5 * time.Second,
+		RetryLeast: time.Second, RetryMost: time.Minute,
 	}
 }
 
@@ -81,10 +83,25 @@ func (c ParticipantConfig) Validate() error {
 	if c.TakeoverGrace < 0 {
 		faults = append(faults, fmt.Errorf("takeover_grace: %s: must not be negative", c.TakeoverGrace))
 	}
-	if c.ErrorRetry != 0 && c.ErrorRetry < time.Millisecond {
-		faults = append(faults, fmt.Errorf("error_retry: %s: must be at least 1ms, or 0s for never", c.ErrorRetry))
+	if c.RetryLeast != 0 && c.RetryLeast < time.Millisecond {
+		faults = append(faults, fmt.Errorf("retry_least: %s: must be at least 1ms, or 0s for never", c.RetryLeast))
+	}
+	if c.RetryLeast != 0 && c.RetryMost < c.RetryLeast {
+		faults = append(faults, fmt.Errorf("retry_most: %s: must be at least retry_least, which is %s", c.RetryMost, c.RetryLeast))
 	}
 	return errors.Join(faults...)
+}
+
+// retryPause is how long a partition stays in ERROR that was in it so many times before, in a row.
+func (c ParticipantConfig) retryPause(before int) time.Duration {
+	pause := c.RetryLeast
+	for range before {
+		if pause >= c.RetryMost/2 {
+			return c.RetryMost
+		}
+		pause *= 2
+	}
+	return pause
 }
 
 // ParticipantDeps is what a participant needs from others.

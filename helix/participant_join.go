@@ -244,7 +244,7 @@ func (t *tenure) carryOverSession(ctx context.Context, former string) error {
 		switch {
 		case err == nil:
 			records[i] = record
-		case errors.Is(err, ErrMalformed), errors.Is(err, ErrEmpty):
+		case isUnreadable(err):
 			t.log.Warn("malformed current state of an earlier session skipped", "path", path, "err", err)
 		case !errors.Is(err, ErrNotFound):
 			return err

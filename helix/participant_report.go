@@ -153,7 +153,7 @@ func (t *tenure) apply(ctx context.Context, ops []Op) error {
 	for _, chunk := range Chunks(ops, opsPerCommit) {
 		t.p.metrics.commits.Inc()
 		err := t.session.Multi(ctx, chunk...)
-		if isAnswer(err) && !errors.Is(err, ErrDenied) || errors.Is(err, ErrLost) {
+		if isAnswer(err) || errors.Is(err, ErrLost) {
 			err = t.applyEach(ctx, chunk)
 		}
 		if err != nil {
@@ -171,7 +171,7 @@ func (t *tenure) applyEach(ctx context.Context, ops []Op) error {
 			case (op.kind == opDelete) != deletions:
 				return nil
 			case deletions:
-				return t.session.deleteEach(ctx, ops[i:i+1])
+				return t.remove(ctx, op.path)
 			default:
 				return t.session.Put(ctx, op.path, op.data)
 			}
@@ -181,4 +181,18 @@ func (t *tenure) applyEach(ctx context.Context, ops []Op) error {
 		}
 	}
 	return nil
+}
+
+// remove deletes a message or a state that is done with, and what somebody may have put below it. What can't be deleted stays, and is told: it
+// must not cost the instance its place in the cluster.
+func (t *tenure) remove(ctx context.Context, path string) error {
+	err := t.session.deleteEach(ctx, []Op{DeleteOp(path, AnyVersion)})
+	if errors.Is(err, ErrNotEmpty) {
+		err = t.session.DeleteTree(ctx, path)
+	}
+	if errors.Is(err, ErrNotEmpty) || errors.Is(err, ErrDenied) {
+		t.log.Warn("znode can't be removed and stays", "path", path, "err", err)
+		return nil
+	}
+	return err
 }

@@ -122,7 +122,7 @@ func (r *rig) prepare(name string, change ...func(*ParticipantConfig, *Participa
 	m := &member{rig: r, name: name, model: newModel(r.t), done: make(chan struct{})}
 	cfg := DefaultParticipantConfig()
 	cfg.Config, cfg.Instance, cfg.TakeoverGrace = r.through(), name, 500*time.Millisecond
-	cfg.SessionTimeout = 6 * time.Second
+	cfg.SessionTimeout, cfg.RetryLeast = 6*time.Second, 0
 	deps := ParticipantDeps{Handler: m.model, Log: testLog(r.t), Registerer: prometheus.NewRegistry()}
 	for _, c := range change {
 		c(&cfg, &deps)

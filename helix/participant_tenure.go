@@ -19,8 +19,6 @@ var errNameLost = errors.New("the instance's live node was removed")
 const (
 	// rescanAfter is how often the queue is listed without a reason, should a notice ever be lost.
 	rescanAfter = 30 * time.Second
-	// retryLooks is how often per ErrorRetry partitions in ERROR are looked for.
-	retryLooks = 5
 	// looksPerLimit is how often per silence limit a suspended participant looks whether ZooKeeper answers again.
 	looksPerLimit = 50
 )
@@ -40,21 +38,28 @@ type tenure struct {
 
 	slots chan struct{}  // one for each running transition
 	ready chan struct{}  // something is in finished
+	fails chan struct{}  // something has come into ERROR
 	work  sync.WaitGroup // transitions
 
 	mu       sync.Mutex
-	states   map[Partition]State     // guarded by mu; what the handler has reached
-	jobs     map[Partition]*job      // guarded by mu; transitions that have not ended
-	failed   map[Partition]time.Time // guarded by mu; since when those in ERROR are
-	known    map[string]bool         // guarded by mu; messages in the queue that were read
-	finished []outcome               // guarded by mu; to be reported
+	states   map[Partition]State    // guarded by mu; what the handler has reached
+	jobs     map[Partition]*job     // guarded by mu; transitions that have not ended
+	failures map[Partition]*failure // guarded by mu; of those that have not been ONLINE since
+	known    map[string]bool        // guarded by mu; messages in the queue that were read
+	finished []outcome              // guarded by mu; to be reported
+}
+
+// failure is that of a partition which is or was in ERROR.
+type failure struct {
+	times   int // in a row
+	retryAt time.Time
 }
 
 func newTenure(p *Participant, s *Session) *tenure {
 	return &tenure{
 		p: p, session: s, cluster: p.cfg.Cluster, instance: p.cfg.Instance, log: p.log, began: time.Now(), reports: map[string]*report{},
-		slots: make(chan struct{}, p.cfg.Concurrency), ready: make(chan struct{}, 1),
-		states: map[Partition]State{}, jobs: map[Partition]*job{}, known: map[string]bool{}, failed: map[Partition]time.Time{},
+		slots: make(chan struct{}, p.cfg.Concurrency), ready: make(chan struct{}, 1), fails: make(chan struct{}, 1),
+		states: map[Partition]State{}, jobs: map[Partition]*job{}, known: map[string]bool{}, failures: map[Partition]*failure{},
 	}
 }
 
@@ -122,12 +127,8 @@ func (t *tenure) follow(ctx context.Context) error {
 	ring(live)
 	ticker := time.NewTicker(rescanAfter)
 	defer ticker.Stop()
-	var retry <-chan time.Time // never, if nobody is to be retried
-	if every := t.p.cfg.ErrorRetry / retryLooks; every > 0 {
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		retry = ticker.C
-	}
+	retry := time.NewTimer(neverDue)
+	defer retry.Stop()
 	for {
 		var err error
 		select {
@@ -142,8 +143,10 @@ func (t *tenure) follow(ctx context.Context) error {
 				err = t.createFolders(ctx, t.cluster.instanceFolders(t.instance))
 				ring(queue)
 			}
-		case now := <-retry:
-			t.retry(ctx, now)
+		case <-t.fails:
+			retry.Reset(t.retry(ctx, time.Now()))
+		case now := <-retry.C:
+			retry.Reset(t.retry(ctx, now))
 		case <-ticker.C:
 			if err = t.scan(ctx, nil); errors.Is(err, ErrNotFound) { // the watch tells it too
 				err = nil
@@ -210,7 +213,7 @@ func (t *tenure) scan(ctx context.Context, notify Notify) error {
 		switch {
 		case err == nil:
 			found[i] = parseMessage(fresh[i], record)
-		case errors.Is(err, ErrMalformed), errors.Is(err, ErrEmpty):
+		case isUnreadable(err):
 			t.p.metrics.messages.WithLabelValues(leave.String()).Inc()
 			t.log.Warn("malformed message skipped", "path", path, "err", err)
 		case !errors.Is(err, ErrNotFound):

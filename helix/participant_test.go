@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -159,29 +161,87 @@ func TestFailedTransitionIsErrorUntilResetOrDropped(t *testing.T) {
 func TestErrorIsLeftWithoutAHuman(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m := r.prepare("a_1", func(c *ParticipantConfig, _ *ParticipantDeps) { c.ErrorRetry = 50 * time.Millisecond })
-	resets := 0
+	const least = 50 * time.Millisecond
+	m := r.prepare("a_1", func(c *ParticipantConfig, _ *ParticipantDeps) { c.RetryLeast, c.RetryMost = least, 4*least })
+	var mu sync.Mutex
+	var failed time.Time
+	var waited []time.Duration
 	m.model.hook = func(_ context.Context, tr Transition) error {
-		if tr.From != Error {
-			return errors.New("broken")
-		}
-		if resets++; resets == 1 {
+		mu.Lock()
+		defer mu.Unlock()
+		if tr.From == Error {
+			if waited = append(waited, time.Since(failed)); len(waited) > 1 {
+				return nil
+			}
+			failed = time.Now()
 			return errors.New("not even that")
 		}
-		return nil
+		failed = time.Now()
+		return errors.New("broken")
 	}
 	m.run()
 	m.awaitMember("")
-	m.bring("topic", Offline, Online, "0")
-	eventually(t, func() error {
-		if state := m.reported("topic")["0"]; state != Offline {
-			return fmt.Errorf("in %s", state)
-		}
-		return nil
-	})
+	offline := func() {
+		t.Helper()
+		m.bring("topic", Offline, Online, "0") // as the controller does, again and again
+		eventually(t, func() error {
+			if state := m.reported("topic")["0"]; state != Offline {
+				return fmt.Errorf("in %s", state)
+			}
+			return nil
+		})
+	}
+	offline()
 	require.Equal(t, []Transition{
 		{Partition{"topic", "0"}, Offline, Online}, {Partition{"topic", "0"}, Error, Offline}, {Partition{"topic", "0"}, Error, Offline},
 	}, m.model.transitions())
+	offline()
+	offline()
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, waited, 4)
+	for i, pause := range []time.Duration{least, 2 * least, 4 * least, 4 * least} {
+		require.GreaterOrEqual(t, waited[i], pause, "pause before try %d", i+1)
+	}
+}
+
+func TestPauseInErrorGrowsToItsBound(t *testing.T) {
+	t.Parallel()
+	c, last := DefaultParticipantConfig(), time.Duration(0)
+	require.Equal(t, c.RetryLeast, c.retryPause(0))
+	for n := range 100 {
+		require.GreaterOrEqual(t, c.retryPause(n), last)
+		last = c.retryPause(n)
+	}
+	require.Equal(t, c.RetryMost, last)
+}
+
+// A message that somebody had put a child under could not be deleted: the participant left the cluster, reset everything, joined again, and
+// so on for ever. One that may not be read did the same.
+func TestForeignZnodesInTheQueueThrowNobodyOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.join("a_1")
+	m.bring("topic", Offline, Online, "0")
+	session := m.p.Session()
+	for _, target := range []string{session.ID(), "ffff"} { // one to be carried out, one to be refused
+		msg := newTransition(Message{Source: "test", Target: "a_1", TargetSession: target, Resource: "topic", From: Offline, To: Online, Created: time.Now()}, "1")
+		path := r.cfg.Cluster.message("a_1", msg.ID)
+		require.NoError(t, r.session().Multi(t.Context(), CreateOp(path, encoded(t, msg.record())), CreateOp(path+"/child", nil)))
+	}
+	m.idle()
+	_, err := r.session().conn.Create(r.session().full(r.cfg.Cluster.message("a_1", "secret")), []byte("{}"), 0, zk.DigestACL(zk.PermAll, "some", "body"))
+	require.NoError(t, err)
+	m.send("topic", Offline, Online, "2")
+	eventually(t, func() error {
+		if queue := m.queue(); len(queue) != 1 {
+			return fmt.Errorf("queue is %v", queue)
+		}
+		return nil
+	})
+	require.Equal(t, map[string]State{"0": Online, "1": Online, "2": Online}, m.reported("topic"))
+	require.Same(t, session, m.p.Session())
+	require.Zero(t, m.model.resetCount())
 }
 
 func TestMessagesThatDoNotFitAreDeletedWithoutATrace(t *testing.T) {

@@ -117,9 +117,7 @@ func (t *tenure) end(j *job, c *change) {
 		if t.states[j.Partition] = c.reached; c.reached == Dropped {
 			delete(t.states, j.Partition)
 		}
-		if delete(t.failed, j.Partition); c.reached == Error {
-			t.failed[j.Partition] = c.ended
-		}
+		t.judgeLocked(j.Partition, c)
 	}
 	if j.unit.open--; j.unit.open == 0 {
 		t.finishLocked(outcome{message: j.unit.message, changes: j.unit.changes})
@@ -132,14 +130,43 @@ func (t *tenure) finishLocked(o outcome) {
 	ring(t.ready)
 }
 
-// retry begins to bring those to OFFLINE that have been in ERROR for long enough. No message asked for it, so none is deleted.
-func (t *tenure) retry(ctx context.Context, now time.Time) {
+// judgeLocked notes whether a partition has failed. OFFLINE says nothing: it is how ERROR is left.
+func (t *tenure) judgeLocked(p Partition, c *change) {
+	switch c.reached {
+	case Online, Dropped:
+		delete(t.failures, p)
+	case Error:
+		if t.p.cfg.RetryLeast == 0 {
+			return
+		}
+		f := t.failures[p]
+		if f == nil {
+			f = &failure{}
+			t.failures[p] = f
+		}
+		f.retryAt = c.ended.Add(t.p.cfg.retryPause(f.times))
+		f.times++
+		ring(t.fails)
+	case Offline:
+	}
+}
+
+// retry begins to bring those to OFFLINE that have been in ERROR for long enough, and says how long the next one has. No message asked for it, so
+// none is deleted.
+func (t *tenure) retry(ctx context.Context, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for p, since := range t.failed {
-		if t.jobs[p] == nil && now.Sub(since) >= t.p.cfg.ErrorRetry {
-			t.log.Info("partition leaves the state ERROR", "resource", p.Resource, "partition", p.Name)
-			t.beginLocked(ctx, &Message{Resource: p.Resource, Partitions: []string{p.Name}, From: Error, To: Offline}, decision{parts: []Partition{p}})
+	next := neverDue
+	for p, f := range t.failures {
+		if t.states[p] != Error || t.jobs[p] != nil {
+			continue
 		}
+		if wait := f.retryAt.Sub(now); wait > 0 {
+			next = min(next, wait)
+			continue
+		}
+		t.log.Info("partition leaves the state ERROR", "resource", p.Resource, "partition", p.Name)
+		t.beginLocked(ctx, &Message{Resource: p.Resource, Partitions: []string{p.Name}, From: Error, To: Offline}, decision{parts: []Partition{p}})
 	}
+	return next
 }

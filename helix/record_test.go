@@ -242,11 +242,11 @@ func TestAddresses(t *testing.T) {
 		require.Equal(t, tc.servers, servers)
 		require.Equal(t, tc.chroot, chroot)
 	}
-	cfg := ParticipantConfig{Config: Config{ZooKeeper: "zk", Cluster: "a/b"}, Instance: "", CommitDelay: time.Hour, TakeoverGrace: -1, ErrorRetry: -1}
+	cfg := ParticipantConfig{Config: Config{ZooKeeper: "zk", Cluster: "a/b"}, Instance: "", CommitDelay: time.Hour, TakeoverGrace: -1, RetryLeast: -1, RetryMost: -2}
 	require.EqualError(t, cfg.Validate(), strings.Join([]string{
 		`cluster: "a/b": must be the name of one znode`, `session_timeout: 0s: must be 1s to 10m`, `instance: "": must be the name of one znode`,
 		`transition_concurrency: 0: must be at least 1`, `state_commit_delay: 1h0m0s: must be 0s to 1s`, `takeover_grace: -1ns: must not be negative`,
-		`error_retry: -1ns: must be at least 1ms, or 0s for never`,
+		`retry_least: -1ns: must be at least 1ms, or 0s for never`, `retry_most: -2ns: must be at least retry_least, which is -1ns`,
 	}, "\n"))
 	cfg = DefaultParticipantConfig()
 	cfg.ZooKeeper, cfg.Cluster, cfg.Instance = "zk", "mirrors", "a_1"

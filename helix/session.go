@@ -48,9 +48,9 @@ func Open(ctx context.Context, cfg Config, log hclog.Logger) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		log: log, chroot: chroot, link: &link{timeout: cfg.SessionTimeout}, began: time.Now(),
-		first: make(chan struct{}), done: make(chan struct{}), watches: map[watchKey][]*watch{},
+		log: log, chroot: chroot, began: time.Now(), first: make(chan struct{}), done: make(chan struct{}), watches: map[watchKey][]*watch{},
 	}
+	s.link = &link{timeout: cfg.SessionTimeout, watched: s.watchKeys}
 	conn, events, err := zk.Connect(servers, cfg.SessionTimeout, zk.WithDialer(s.link.dial), zk.WithHostProvider(&zkhosts.Hosts{}),
 		zk.WithEventCallback(s.event), zk.WithLogger(quiet{log}), zk.WithLogInfo(false))
 	if err != nil {

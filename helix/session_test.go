@@ -5,7 +5,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -88,6 +92,64 @@ func TestSessionOutlivesShortCuts(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// The library has a new connection's server set the watches again for what has changed since the newest answer. Answers to requests that had
+// waited for the connection moved that point on meanwhile, and what had changed before was never told.
+func TestNoChangeBetweenTwoConnectionsGoesUntold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := r.through()
+	cfg.SessionTimeout = 20 * time.Second
+	s := r.open(cfg)
+	node := r.cfg.Cluster.Property("node")
+	require.NoError(t, r.session().CreateAll(t.Context(), node+"/child", nil))
+	for round := range 3 {
+		var data, children atomic.Bool
+		_, _, err := s.Get(t.Context(), node, func(Event) { data.Store(true) })
+		require.NoError(t, err)
+		_, err = s.Children(t.Context(), node, func(Event) { children.Store(true) })
+		require.NoError(t, err)
+		r.proxy.Refuse()
+		_, err = r.session().Set(t.Context(), node, []byte{byte(round)}, AnyVersion)
+		require.NoError(t, err)
+		require.NoError(t, r.session().Create(t.Context(), node+"/"+strconv.Itoa(round), nil))
+		var waiting sync.WaitGroup
+		var early atomic.Int32
+		for range 32 {
+			waiting.Go(func() {
+				_, _, err := s.Exists(t.Context(), node+"/child", nil)
+				if err != nil || !data.Load() || !children.Load() {
+					early.Add(1)
+				}
+			})
+		}
+		require.NoError(t, r.proxy.Heal())
+		waiting.Wait()
+		require.Zero(t, early.Load(), "answers before the notices of what had changed by then")
+	}
+}
+
+// Who watches and hears of each new connection watches anew. What he watched with before must not stay with the library.
+func TestWatchesDoNotPileUpOverConnections(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.open(r.through())
+	const rounds = 5
+	for round := range rounds {
+		told := make(chan struct{})
+		_, _, err := s.Get(t.Context(), r.cfg.Cluster.configCluster(), func(Event) { close(told) })
+		require.NoError(t, err)
+		if round < rounds-1 {
+			r.proxy.Cut()
+			await(t, "the notice of a new connection", told)
+		}
+	}
+	held := 0
+	for watchers := reflect.ValueOf(s.conn).Elem().FieldByName("watchers").MapRange(); watchers.Next(); {
+		held += watchers.Value().Len()
+	}
+	require.Equal(t, 1, held)
 }
 
 func TestSessionExpiresAndSendsNothingAfterwards(t *testing.T) {

@@ -159,7 +159,7 @@ func (f *follower) read(ctx context.Context, p point) (reading, error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return reading{point: p}, nil
-	case errors.Is(err, ErrMalformed), errors.Is(err, ErrEmpty), errors.Is(err, ErrDenied):
+	case isUnreadable(err):
 		f.malformed()
 		f.log.Warn("znode can't be read as a record and is skipped", "path", p.path, "err", err)
 		return r, nil

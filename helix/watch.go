@@ -24,8 +24,8 @@ type Event struct {
 }
 
 // Notify is called at most once per watch, on a goroutine that must not be held up: it may mark something or signal somebody, no more. A
-// call says that something may have changed; the next change is told only if the znode is read again with a watch. When the session
-// ends, nobody is called: see Session.Done.
+// call says that something may have changed, and comes before any answer that the change can be seen in; the next change is told only if the
+// znode is read again with a watch. When the session gets a new connection, everybody is called. When it ends, nobody is: see Session.Done.
 type Notify func(Event)
 
 // watchKey is what one change can touch: a node itself, or its children.
@@ -58,6 +58,17 @@ func (s *Session) arm(key watchKey, notify Notify) (disarm func()) {
 			delete(s.watches, key)
 		}
 	}
+}
+
+// watchKeys lists what has a watch, by the paths that ZooKeeper knows.
+func (s *Session) watchKeys() []watchKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := make([]watchKey, 0, len(s.watches))
+	for key := range s.watches {
+		keys = append(keys, watchKey{s.full(key.path), key.children})
+	}
+	return keys
 }
 
 // notify passes an event of the library on to those who watch.

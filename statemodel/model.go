@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -44,9 +45,8 @@ type Deps struct {
 
 // Model is the states of all partitions of a worker.
 type Model struct {
-	cfg   Config
-	deps  Deps
-	retry chan struct{} // rung when a partition comes into ERROR
+	cfg  Config
+	deps Deps
 
 	mu        sync.Mutex // guards what follows; a leaf
 	entries   map[route.Partition]*entry
@@ -65,10 +65,8 @@ type entry struct {
 	turn chan struct{} // held by the one who changes it
 
 	// Guarded by Model.mu.
-	state   State
-	users   int // who hold or want the turn
-	failed  int // times in a row that it came into ERROR
-	retryAt time.Time
+	state State
+	users int // who hold or want the turn
 }
 
 // New makes a Model without partitions.
@@ -76,7 +74,7 @@ func New(cfg Config, deps Deps) *Model {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	return &Model{cfg: cfg, deps: deps, retry: make(chan struct{}, 1), entries: map[route.Partition]*entry{}}
+	return &Model{cfg: cfg, deps: deps, entries: map[route.Partition]*entry{}}
 }
 
 // StepError is a step that the model does not have. Whoever asks for it has another idea of the protocol.
@@ -132,25 +130,48 @@ func isStep(from, to State) bool {
 	return false
 }
 
-// Reset brings partitions to OFFLINE, all at once, because the worker is no member of its cluster any more. Each is drained within its bound.
+// Reset brings partitions to OFFLINE, all at once, because the worker is no member of its cluster any more. When none has been drained for
+// ResetPatience, the rest is left to itself, since a broker is down for example, and leaves when it can. Others may have it meanwhile, as they
+// may after a crash: they find out what arrived.
 func (m *Model) Reset(ctx context.Context, parts []route.Partition) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	patience := time.AfterFunc(m.cfg.ResetPatience, cancel)
+	defer patience.Stop()
+	var left atomic.Int64
 	var wg sync.WaitGroup
 	for _, p := range parts {
-		wg.Go(func() { m.reset(ctx, p) })
+		wg.Go(func() {
+			if m.reset(ctx, p) {
+				patience.Reset(m.cfg.ResetPatience)
+			} else {
+				left.Add(1)
+			}
+		})
 	}
 	wg.Wait()
+	if n := left.Load(); n > 0 {
+		m.deps.Events.Emit(events.Event{
+			Type: events.DrainIncomplete, Severity: events.Warning,
+			Message: fmt.Sprintf("%d of %d partitions are still being drained and may be given to other workers: these find out what arrived", n, len(parts)),
+			Reason:  "none was drained for " + m.cfg.ResetPatience.String(),
+		})
+	}
 }
 
-func (m *Model) reset(ctx context.Context, p route.Partition) {
+// reset gives false for a partition that was not drained in time.
+func (m *Model) reset(ctx context.Context, p route.Partition) bool {
 	e, err := m.take(ctx, p)
 	if err != nil {
-		return
+		return false
 	}
 	defer m.give(p, e)
-	if err := m.deps.Partitions.Offline(ctx, p); err != nil {
+	err = m.deps.Partitions.Offline(ctx, p)
+	m.reached(e, Offline, nil)
+	if err != nil && ctx.Err() == nil {
 		m.deps.Log.Warn("partition could not be brought offline", "partition", p.String(), "err", err)
 	}
-	m.reached(e, Offline, nil)
+	return err == nil || ctx.Err() == nil
 }
 
 // take waits for a partition's turn.
@@ -199,9 +220,6 @@ func (m *Model) reached(e *entry, to State, err error) {
 	defer m.mu.Unlock()
 	if err == nil {
 		e.state = to
-		if to == Online {
-			e.failed = 0
-		}
 		return
 	}
 	if to == Online {
@@ -210,12 +228,6 @@ func (m *Model) reached(e *entry, to State, err error) {
 		m.failures.Offline++
 	}
 	e.state = Error
-	e.retryAt = m.deps.Now().Add(m.cfg.pause(e.failed))
-	e.failed++
-	select {
-	case m.retry <- struct{}{}:
-	default:
-	}
 }
 
 // Failures are those up to now.

@@ -99,7 +99,7 @@ func (m *member) state() (joined bool, why string) {
 	return false, m.why
 }
 
-// joined does what lives as long as the membership: it follows what operators ask, publishes where the API is, and has partitions leave ERROR.
+// joined does what lives as long as the membership: it follows what operators ask, and publishes where the API is.
 func (m *member) joined(ctx context.Context, s *helix.Session) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -108,10 +108,6 @@ func (m *member) joined(ctx context.Context, s *helix.Session) {
 	if m.address != "" {
 		m.publish(ctx, s)
 	}
-	admin := helix.NewAdmin(s, m.cfg.Cluster)
-	m.model.Recover(ctx, func(ctx context.Context, p route.Partition) error {
-		return admin.ResetPartitions(ctx, m.cfg.Instance, p.Topic, strconv.Itoa(int(p.Partition)))
-	})
 }
 
 // publish writes the API's address where controllers look for it. It goes with the session.

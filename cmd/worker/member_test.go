@@ -111,8 +111,7 @@ func newStage(t *testing.T, cluster string) *stage {
 	s := settings{File: native.Default(), id: "w1"}
 	s.Coordination.ZooKeeper, s.Coordination.Cluster, s.Coordination.SessionTimeout = proxy.Addr(), cluster, conf.Duration(shortSession)
 	happened := events.NewLog(s.RouteName(), s.id, 10, hclog.NewNullLogger(), prometheus.NewRegistry())
-	retry := statemodel.Config{RetryLeast: 50 * time.Millisecond, RetryMost: 200 * time.Millisecond}
-	model := statemodel.New(retry, statemodel.Deps{Partitions: st.recorder, Events: happened, Log: hclog.NewNullLogger()})
+	model := statemodel.New(statemodel.DefaultConfig(), statemodel.Deps{Partitions: st.recorder, Events: happened, Log: hclog.NewNullLogger()})
 	st.member, err = newMember(&s, memberDeps{
 		log: hclog.NewNullLogger(), reg: prometheus.NewRegistry(), model: model, hands: st.recorder, address: "http://w1:8080",
 	})

@@ -135,7 +135,7 @@ func (l *lab) worker(instance string) *worker {
 func (l *lab) workerVia(addr, instance string, session time.Duration) *worker {
 	l.Helper()
 	cfg := helix.DefaultParticipantConfig()
-	cfg.Config, cfg.Instance = l.config(addr, session), instance
+	cfg.Config, cfg.Instance, cfg.RetryLeast = l.config(addr, session), instance, 0 // who resets what, is for the tests to say
 	require.NoError(l, cfg.Validate())
 	w := &worker{script: newScript(), l: l, done: make(chan error, 1)}
 	p := helix.NewParticipant(cfg, helix.ParticipantDeps{Handler: w.script, Log: hclog.NewNullLogger(), Registerer: prometheus.NewRegistry()})
