@@ -410,9 +410,9 @@ func (c *Connector) leaveOutUnknown(t *pair) {
 
 // run joins the two ends with a lane.
 func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.Checkpoint) {
-	number, shared := t.align.Target(p.source.Partition)
+	number, _ := t.align.Target(p.source.Partition)
 	target := route.Partition{Topic: t.topic.Target, Partition: number}
-	slot := c.producer.Slot(target, shared)
+	slot := c.producer.Slot(target)
 	plan := mirror.Plan{
 		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),

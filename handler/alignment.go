@@ -23,7 +23,8 @@ type Alignment struct {
 
 // Target gives the target partition of source partition p, which must be in the source topic. Shared says that other source partitions may
 // write there too: p needs a producer id of its own, or their sequences would collide. It depends on configuration and counts only, and
-// errs on the side of true.
+// errs on the side of true. Topics grow, so it holds for this Alignment: who is alone may get company later, which is shared then, and p may go
+// to another target partition.
 func (a Alignment) Target(p int32) (target int32, shared bool) {
 	target = p % a.target
 	alone := p < a.target && int64(p)+int64(a.target) >= int64(a.source)

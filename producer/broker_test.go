@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -47,6 +48,8 @@ type target struct {
 	// before is called, without the lock, before a Produce request is answered; it may block. It gives the error of each partition.
 	before func(broker int32, req *kmsg.ProduceRequest) func(route.Partition) error
 	cut    func(broker int32) bool // says that a connection is to be cut instead of answering
+	// throttle is how long a connection is not read after the answer to a Produce request, which says so.
+	throttle time.Duration
 }
 
 func newTarget(t testing.TB, brokers int) *target {
@@ -135,6 +138,12 @@ func (k *target) serve(id, conn int32, in *bufio.Reader, out io.Writer) error {
 	a = resp.AppendTo(a)
 	be.PutUint32(a, uint32(len(a)-4))
 	_, err := out.Write(a)
+	if p, ok := resp.(*kmsg.ProduceResponse); ok && p.ThrottleMillis > 0 {
+		select {
+		case <-time.After(time.Duration(p.ThrottleMillis) * time.Millisecond):
+		case <-k.done:
+		}
+	}
 	return err
 }
 
@@ -204,6 +213,7 @@ func (k *target) metadata(resp *kmsg.MetadataResponse) {
 func (k *target) produce(id, conn int32, q *kmsg.ProduceRequest, resp *kmsg.ProduceResponse) bool {
 	k.mu.Lock()
 	before, cut := k.before, k.cut != nil && k.cut(id)
+	resp.ThrottleMillis = int32(k.throttle.Milliseconds())
 	k.requests++
 	for _, t := range q.Topics {
 		a := kmsg.ProduceResponseTopic{Topic: t.Topic}

@@ -38,6 +38,8 @@ type fakeLane struct {
 	some    bool // wants acks=1
 	wrong   string
 
+	answering func() // called in Answer
+
 	question offsets.Question // 0 = AskProducer
 	hint     offsets.Hint     // the last
 	unread   []*route.Fault   // answers to inquiries
@@ -85,6 +87,9 @@ func (l *fakeLane) Answer(all bool, base route.Offset, f *route.Fault) {
 	}
 	n := l.flying[0]
 	l.flying = l.flying[1:]
+	if l.answering != nil {
+		l.answering()
+	}
 	if all {
 		l.all++
 	}
@@ -182,12 +187,16 @@ func newRig(t testing.TB, brokers int, change func(*Config)) *rig {
 }
 
 // lane attaches a lane that writes to a partition led by a broker.
-func (r *rig) lane(part, leader int32, shared bool) *fakeLane {
-	p := route.Partition{Topic: "t", Partition: part}
-	r.k.with(func() { r.k.leaders[p] = leader })
-	l := &fakeLane{slot: r.p.Slot(p, shared), size: 100, asking: true}
+func (r *rig) lane(part, leader int32) *fakeLane {
+	l := r.unattached(part, leader)
 	l.slot.Attach(l)
 	return l
+}
+
+func (r *rig) unattached(part, leader int32) *fakeLane {
+	p := route.Partition{Topic: "t", Partition: part}
+	r.k.with(func() { r.k.leaders[p] = leader })
+	return &fakeLane{slot: r.p.Slot(p), size: 100, asking: true}
 }
 
 func eventually(t testing.TB, ok func() bool, what string) {

@@ -20,7 +20,7 @@ type link struct {
 	reads  chan struct{} // a place for each log that may be read at the same time
 	later  []*Slot       // scratch of the sender: queued slots that are in the request already
 
-	mu       sync.Mutex // guards what follows; a leaf: nothing is called while it is held
+	mu       sync.Mutex // guards what follows; a leaf: nothing is called while it is held but what asks the connection for a figure
 	queue    []*Slot    // lanes that have something to send, in turn
 	requests []*request // unanswered, oldest first
 	bytes    int64      // of them
@@ -216,7 +216,9 @@ func (l *link) build() *request {
 		if n <= 0 {
 			continue
 		}
-		if r.size > 0 && r.size+n > l.p.cfg.MaxRequestBytes || s.shared && r.has(s.target) {
+		// Two lanes of one target partition take turns. A broker keeps the batches of a request by partition: one of two is dropped, and the
+		// answer to the other is there for both. That a lane is alone says nothing of later, so it is counted and looked at here.
+		if r.size > 0 && r.size+n > l.p.cfg.MaxRequestBytes || s.company.Load() > 1 && r.has(s.target) {
 			again = s
 			break
 		}
@@ -281,9 +283,10 @@ func (l *link) moved(s *Slot) bool {
 	return false
 }
 
-// answered takes a request off the link. Requests are answered in order.
-func (l *link) answered(r *request, now time.Time, ok bool) {
-	trip := now.Sub(r.sent)
+// answered takes a request off the link. Requests are answered in order. It comes before the lanes are told: one that has all its answers may
+// be given to another link at once. For the same reason no slot of it is prompt before its lane is told: a partition must not leave its own
+// link with an answer under way that an answer over the next link could overtake.
+func (l *link) answered(r *request, now time.Time, trip time.Duration, ok bool) {
 	l.mu.Lock()
 	for i, q := range l.requests {
 		if q == r {
@@ -294,7 +297,7 @@ func (l *link) answered(r *request, now time.Time, ok bool) {
 	l.bytes -= int64(r.size)
 	for i := range r.items {
 		s := r.items[i].slot
-		s.prompt.Store(ok && trip < l.p.cfg.Late)
+		s.prompt.Store(false)
 		if s.flying--; s.flying == 0 {
 			l.flying--
 		}
@@ -308,19 +311,20 @@ func (l *link) answered(r *request, now time.Time, ok bool) {
 	l.signal()
 }
 
-// late finds the partitions whose answer holds up others on this connection, and cuts it: they go on over connections of their own, the
-// others over a new one.
-func (l *link) late() []*Slot {
+// late finds the partitions whose answer holds up others on this connection, for how long so far, and the connection, which the caller must
+// cut: they go on over connections of their own, the others over a new one. A link's mutex is not held over the end of a connection: that may
+// take long, and lanes wake their links with their own locks held.
+func (l *link) late() (slots []*Slot, waited time.Duration, conn *wire.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil || len(l.requests) == 0 {
-		return nil
+		return nil, 0, nil
 	}
 	oldest := l.requests[0]
-	if l.conn.OldestWait() < max(l.p.cfg.Late, 10*l.window.median()) || l.flying <= len(oldest.items) && len(oldest.items) == 1 {
-		return nil // or there is nobody else whom it holds up
+	waited = l.conn.OldestWait()
+	if waited < max(l.p.cfg.Late, 10*l.window.median()) || l.flying <= len(oldest.items) && len(oldest.items) == 1 {
+		return nil, waited, nil // or there is nobody else whom it holds up
 	}
-	var slots []*Slot
 	for i := range oldest.items {
 		s := oldest.items[i].slot
 		if !s.private.Swap(true) {
@@ -328,10 +332,7 @@ func (l *link) late() []*Slot {
 			slots = append(slots, s)
 		}
 	}
-	if len(slots) > 0 {
-		l.conn.Cut()
-	}
-	return slots
+	return slots, waited, l.conn
 }
 
 // oldestWait is how long the oldest unanswered request has been waited for.

@@ -38,7 +38,8 @@ type Producer struct {
 	builds  atomic.Uint64  // requests built, so that each has a number
 
 	mu       sync.Mutex // guards what follows; a leaf but for link.mu
-	fresh    []*link    // to be run by the control loop
+	company  map[route.Partition]*atomic.Int32
+	fresh    []*link // to be run by the control loop
 	byBroker map[int32]*link
 	private  map[int32][]*link
 	asks     []*Slot
@@ -56,14 +57,22 @@ const maxPrivate = 16
 func New(cfg Config, deps Deps) *Producer {
 	return &Producer{
 		cfg: cfg, client: deps.Client, log: deps.Log, metrics: newMetrics(deps.Registerer, deps.Route), kick: make(chan struct{}, 1),
-		turn:     readTurn,
-		byBroker: map[int32]*link{}, private: map[int32][]*link{},
+		turn:    readTurn,
+		company: map[route.Partition]*atomic.Int32{}, byBroker: map[int32]*link{}, private: map[int32][]*link{},
 	}
 }
 
-// Slot makes a place for a lane that writes to a target partition; shared says that other lanes write there too. Attach begins.
-func (p *Producer) Slot(target route.Partition, shared bool) *Slot {
-	return &Slot{producer: p, target: target, shared: shared}
+// Slot makes a place for a lane that writes to a target partition. There may be several of one, at any time. Attach begins.
+func (p *Producer) Slot(target route.Partition) *Slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.company[target]
+	if n == nil {
+		n = &atomic.Int32{}
+		p.company[target] = n
+	}
+	n.Add(1)
+	return &Slot{producer: p, target: target, company: n}
 }
 
 // Attach gives the slot its lane and begins to serve it.
@@ -73,7 +82,16 @@ func (s *Slot) Attach(l Lane) {
 }
 
 // Detach ends the service. The lane must be closed and have nothing unanswered, or its answers still come.
-func (s *Slot) Detach() { s.gone.Store(true) }
+func (s *Slot) Detach() {
+	if s.gone.Swap(true) {
+		return
+	}
+	s.producer.mu.Lock()
+	defer s.producer.mu.Unlock()
+	if s.company.Add(-1) == 0 {
+		delete(s.producer.company, s.target)
+	}
+}
 
 // Reachable is nil, or why the target cluster could not be asked the last time, and since when that is so.
 func (p *Producer) Reachable() (since time.Time, err error) {
@@ -274,9 +292,15 @@ func (p *Producer) watch() {
 	p.mu.Unlock()
 	p.listen(links)
 	for _, l := range links {
-		if slots := l.late(); len(slots) > 0 { // one line: they may be hundreds
-			p.metrics.private.Add(float64(len(slots)))
-			p.log.Warn("answer late, partitions go over connections of their own", "broker", l.broker, "partitions", len(slots), "first", slots[0].target.String())
+		slots, waited, conn := l.late()
+		if len(slots) == 0 {
+			continue
 		}
+		p.links.Go(conn.Cut) // beside: over TLS a peer that does not read may hold up the end of a connection for seconds
+		p.metrics.private.Add(float64(len(slots)))
+		// One line: they may be hundreds.
+		p.log.Warn("target broker is slow to answer for some partitions; they go over a connection of their own until it is not, and hold up no others; "+
+			"nothing is lost, look at the broker and its followers if this repeats",
+			"broker", l.broker, "waited", waited.Round(time.Millisecond), "partitions", len(slots), "first", slots[0].target.String())
 	}
 }

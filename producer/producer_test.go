@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -37,7 +39,7 @@ func TestOrderIsKeptAndRequestsAreShared(t *testing.T) {
 	r := newRig(t, 2, nil)
 	var lanes []*fakeLane
 	for i := range int32(40) {
-		lanes = append(lanes, r.lane(i, i%2, false))
+		lanes = append(lanes, r.lane(i, i%2))
 	}
 	for range 50 { // in small pieces, so that lanes are woken while requests are built
 		for _, l := range lanes {
@@ -63,17 +65,73 @@ func TestOrderIsKeptAndRequestsAreShared(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-func TestSharedTargetGetsOneBatchARequest(t *testing.T) {
+// A source topic had grown beyond its target and was copied modulo. The first of two partitions that met in one of the target's had been alone at
+// its start and did not look whether the other was in the request: the broker stored one of two batches, and both lanes took its answer.
+func TestPartitionThatGetsCompanyLaterStillGoesOnceARequest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, nil)
-	a, b := r.lane(0, 0, true), r.lane(0, 0, true)
+	a := r.lane(0, 0)
+	a.add(2)
+	r.finish(a)
+	b := r.lane(0, 0)
 	for range 100 {
 		a.add(2)
 		b.add(2)
 	}
 	r.finish(a, b)
-	require.Len(t, r.accepted()[route.Partition{Topic: "t"}], 400)
+	require.Len(t, r.accepted()[route.Partition{Topic: "t"}], 402)
+	for _, l := range []*fakeLane{a, b} {
+		l.slot.Detach()
+		l.slot.Detach()
+	}
+	require.Empty(t, r.p.company)
 }
+
+// Whatever a request holds, no lane is told what another's batch was answered.
+func TestAnswerIsOfOneLaneOnly(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		entries []int64 // base offsets that the broker answers for the one partition
+		want    []route.Offset
+	}{
+		{"one for two", []int64{7}, []route.Offset{route.NoOffset, route.NoOffset}},
+		{"one each", []int64{7, 8}, []route.Offset{7, 8}},
+		{"none", nil, []route.Offset{route.NoOffset, route.NoOffset}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			p := New(DefaultConfig(), Deps{Log: hclog.NewNullLogger(), Registerer: prometheus.NewRegistry()})
+			r := p.request(newLink(p, 0))
+			var lanes []*told
+			for range 2 {
+				l := &told{}
+				s := p.Slot(route.Partition{Topic: "t"})
+				s.lane = l
+				lanes = append(lanes, l)
+				r.add(s, make([]byte, 100), true)
+			}
+			resp := &kmsg.ProduceResponse{Topics: []kmsg.ProduceResponseTopic{{Topic: "t"}}}
+			for _, base := range row.entries {
+				resp.Topics[0].Partitions = append(resp.Topics[0].Partitions, kmsg.ProduceResponseTopicPartition{BaseOffset: base})
+			}
+			r.answered(resp, nil)
+			for i, l := range lanes {
+				require.Equal(t, row.want[i], l.base)
+				require.Equal(t, row.want[i] < 0, l.fault != nil)
+			}
+		})
+	}
+}
+
+// told is a lane that keeps what it is answered.
+type told struct {
+	fakeLane
+	base  route.Offset
+	fault *route.Fault
+}
+
+func (l *told) Answer(_ bool, base route.Offset, f *route.Fault) { l.base, l.fault = base, f }
 
 func TestOneAcksSettingARequest(t *testing.T) {
 	t.Parallel()
@@ -85,7 +143,7 @@ func TestOneAcksSettingARequest(t *testing.T) {
 			return func(route.Partition) error { return nil }
 		}
 	})
-	all, one := r.lane(0, 0, false), r.lane(1, 0, false)
+	all, one := r.lane(0, 0), r.lane(1, 0)
 	one.some = true
 	all.add(50)
 	one.add(50)
@@ -121,7 +179,7 @@ func TestInFlightIsBounded(t *testing.T) {
 			return func(route.Partition) error { return nil }
 		}
 	})
-	l := r.lane(0, 0, false)
+	l := r.lane(0, 0)
 	l.add(100)
 	eventually(t, func() (full bool) { l.look(func() { full = len(l.flying) == 10 }); return full }, "in flight up to the bound")
 	close(hold)
@@ -138,7 +196,7 @@ func TestLostConnectionAnswersEverything(t *testing.T) {
 	})
 	var lanes []*fakeLane
 	for i := range int32(5) {
-		l := r.lane(i, 0, false)
+		l := r.lane(i, 0)
 		l.add(300)
 		lanes = append(lanes, l)
 	}
@@ -156,7 +214,7 @@ func TestLostConnectionAnswersEverything(t *testing.T) {
 func TestLaneFollowsItsLeader(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, nil)
-	l, other := r.lane(0, 0, false), r.lane(1, 0, false)
+	l, other := r.lane(0, 0), r.lane(1, 0)
 	l.add(10)
 	r.finish(l)
 	r.k.with(func() { r.k.leaders[l.slot.target] = 1 })
@@ -196,7 +254,7 @@ func TestFaultConcernsItsPartitionOnly(t *testing.T) {
 			}
 		}
 	})
-	bad, dup, good := r.lane(0, 0, false), r.lane(1, 0, false), r.lane(2, 0, false)
+	bad, dup, good := r.lane(0, 0), r.lane(1, 0), r.lane(2, 0)
 	for _, l := range []*fakeLane{bad, dup, good} {
 		l.add(20)
 	}
@@ -213,7 +271,7 @@ func TestFaultConcernsItsPartitionOnly(t *testing.T) {
 func TestLatePartitionGoesItsOwnWayAndComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, func(c *Config) { c.Late = 200 * time.Millisecond })
-	slow, quick := r.lane(0, 0, false), r.lane(1, 0, false)
+	slow, quick := r.lane(0, 0), r.lane(1, 0)
 	slow.add(1)
 	quick.add(1)
 	r.finish(slow, quick)
@@ -255,10 +313,67 @@ func TestLatePartitionGoesItsOwnWayAndComesBack(t *testing.T) {
 	require.Equal(t, conns[1], conns[0], "not back on the common connection")
 }
 
+// The place in the pipe was free and the last answer in time before the lane had it: its next batch could go over the common connection, and be
+// answered there first.
+func TestPartitionLeavesItsOwnConnectionOnlyWhenItsLaneHasItsAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, nil)
+	l := r.unattached(0, 0)
+	l.slot.private.Store(true)
+	early := false
+	l.answering = func() { early = early || l.slot.link.Load().moved(l.slot) }
+	l.slot.Attach(l)
+	for i := range 20 {
+		l.add(1)
+		r.finish(l)
+		if !l.slot.private.Load() {
+			break
+		}
+		require.Less(t, i, 19)
+	}
+	l.look(func() { require.False(t, early) })
+}
+
+// A broker that throttles us does not read for a while. What was unanswered then was taken for late: the connection was cut, and partitions went
+// over connections of their own, to be throttled there.
+func TestThrottledPartitionIsNotLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, func(c *Config) { c.Late, c.MaxRequestBytes = 2*time.Second, 100 })
+	lanes := []*fakeLane{r.lane(0, 0), r.lane(1, 0), r.lane(2, 0)}
+	for _, l := range lanes {
+		l.add(1)
+	}
+	r.finish(lanes...)
+	hold := make(chan struct{})
+	r.k.with(func() {
+		r.k.throttle = 2500 * time.Millisecond
+		r.k.before = func(int32, *kmsg.ProduceRequest) func(route.Partition) error {
+			<-hold
+			return func(route.Partition) error { return nil }
+		}
+	})
+	for _, l := range lanes { // a request each: the second waits for as long as the throttle after the first, and holds up the third
+		l.add(1)
+	}
+	eventually(t, func() bool {
+		sent := 0
+		for _, l := range lanes {
+			l.look(func() { sent += len(l.flying) })
+		}
+		return sent == len(lanes)
+	}, "all are unanswered")
+	close(hold)
+	r.finish(lanes...)
+	for _, l := range lanes {
+		require.False(t, l.slot.private.Load())
+		require.Empty(t, l.faults)
+	}
+}
+
 func TestDetachedLaneIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, nil)
-	l, other := r.lane(0, 0, false), r.lane(1, 0, false)
+	l, other := r.lane(0, 0), r.lane(1, 0)
 	l.add(5)
 	r.finish(l)
 	l.slot.Detach()
@@ -277,7 +392,7 @@ func TestStopAnswersWhatIsUnanswered(t *testing.T) {
 			return func(route.Partition) error { return nil }
 		}
 	})
-	l := r.lane(0, 0, false)
+	l := r.lane(0, 0)
 	l.add(3)
 	eventually(t, func() (sent bool) { l.look(func() { sent = len(l.flying) == 3 }); return sent }, "sent")
 	r.stop()
@@ -290,7 +405,7 @@ func TestStopAnswersWhatIsUnanswered(t *testing.T) {
 func TestUnreachableClusterIsToldAndAskedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, nil)
-	l := r.lane(0, 0, false)
+	l := r.lane(0, 0)
 	l.add(1)
 	r.finish(l)
 	_, down := r.p.Reachable()

@@ -82,7 +82,7 @@ func (r *rig) asks(question offsets.Question, parts []int32, batches int) (lanes
 				r.k.logs[part] = append(r.k.logs[part], logged(route.Offset(i), i, 0, []int32{0}, "v"))
 			}
 		})
-		l := &fakeLane{slot: r.p.Slot(part, false), question: question, asking: true}
+		l := &fakeLane{slot: r.p.Slot(part), question: question, asking: true}
 		l.slot.lane = l
 		l.slot.queued.Store(true)
 		q, _ := l.Inquiry()

@@ -69,43 +69,79 @@ func (r *request) seal(cfg Config) {
 
 // answered hands each lane its answer. It is called once, by the connection's reader, or by the sender if nothing was sent.
 func (r *request) answered(resp *kmsg.ProduceResponse, err error) {
-	r.link.answered(r, time.Now(), err == nil)
+	now := time.Now()
+	trip := now.Sub(r.sent)
+	r.link.answered(r, now, trip, err == nil)
 	var f *route.Fault
+	a := answer{resp: resp}
 	if err != nil {
 		f = classify(err)
+	} else {
+		a.count()
 	}
-	hint := 0
 	for i := range r.items {
 		it := &r.items[i]
 		base, fault := route.NoOffset, f
-		if fault == nil {
-			base, fault = find(resp, it.slot.target, &hint)
+		switch {
+		case fault != nil:
+		case a.entries < len(r.items) && r.times(it.slot.target) > 1:
+			fault = noAnswer() // which of the batches it is of, nothing says
+		default:
+			base, fault = a.take(it.slot.target)
 		}
 		if fault != nil {
 			r.link.p.metrics.errors.WithLabelValues(fault.Code).Inc()
 		}
 		it.slot.lane.Answer(r.all, base, fault)
+		it.slot.prompt.Store(err == nil && trip < r.link.p.cfg.Late)
 	}
 	r.link.p.recycle(r)
 }
 
-// find looks a partition up in an answer. Answers mostly keep the request's order, so the search goes on where the last one ended.
-func find(resp *kmsg.ProduceResponse, p route.Partition, hint *int) (route.Offset, *route.Fault) {
-	n := 0
-	for i := range resp.Topics {
-		n += len(resp.Topics[i].Partitions)
+// times counts the batches of a target partition.
+func (r *request) times(target route.Partition) (n int) {
+	for i := range r.items {
+		if r.items[i].slot.target == target {
+			n++
+		}
 	}
-	for k := range n {
-		at := (*hint + k) % n
+	return n
+}
+
+// answer is a broker's answer, whose entries are given out once each.
+type answer struct {
+	resp    *kmsg.ProduceResponse
+	entries int
+	next    int // where the search goes on: answers mostly keep the request's order
+}
+
+func (a *answer) count() {
+	for i := range a.resp.Topics {
+		a.entries += len(a.resp.Topics[i].Partitions)
+	}
+}
+
+// taken stands in place of the partition in an entry that a lane was given.
+const taken = -1
+
+// take looks a partition up.
+func (a *answer) take(p route.Partition) (route.Offset, *route.Fault) {
+	for k := range a.entries {
+		at := (a.next + k) % a.entries
 		t, i := 0, at
-		for i >= len(resp.Topics[t].Partitions) {
-			i -= len(resp.Topics[t].Partitions)
+		for i >= len(a.resp.Topics[t].Partitions) {
+			i -= len(a.resp.Topics[t].Partitions)
 			t++
 		}
-		if a := &resp.Topics[t].Partitions[i]; a.Partition == p.Partition && resp.Topics[t].Topic == p.Topic {
-			*hint = at + 1
-			return route.Offset(a.BaseOffset), classify(kerr.ErrorForCode(a.ErrorCode))
+		if e := &a.resp.Topics[t].Partitions[i]; e.Partition == p.Partition && a.resp.Topics[t].Topic == p.Topic {
+			a.next, e.Partition = at+1, taken
+			return route.Offset(e.BaseOffset), classify(kerr.ErrorForCode(e.ErrorCode))
 		}
 	}
-	return route.NoOffset, &route.Fault{Class: route.Ambiguous, Code: "NO_ANSWER", Err: errNoAnswer}
+	return route.NoOffset, noAnswer()
+}
+
+// noAnswer is what a lane is told whose partition the answer does not name.
+func noAnswer() *route.Fault {
+	return &route.Fault{Class: route.Ambiguous, Code: "NO_ANSWER", Err: errNoAnswer}
 }

@@ -29,7 +29,7 @@ type Lane interface {
 type Slot struct {
 	producer *Producer
 	target   route.Partition
-	shared   bool // other lanes write to the same target partition
+	company  *atomic.Int32 // slots of this target partition, this one included
 	lane     Lane
 
 	queued atomic.Bool // in its link's queue, or in the control loop's list
@@ -37,7 +37,7 @@ type Slot struct {
 	link   atomic.Pointer[link]
 
 	private atomic.Bool // goes over a connection of its own, since its answers were late
-	prompt  atomic.Bool // the last answer came in time
+	prompt  atomic.Bool // the last answer came in time, and the lane has it
 
 	flying int    // unanswered batches; belongs to the link and is guarded by its mutex
 	read   found  // of the target's log; belongs to the inquiry under way
