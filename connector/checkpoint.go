@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -65,7 +67,7 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 		end, shared := targetEnd(source)
 		first := offsets.Checkpoint{
 			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset,
-			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: c.fingerprint(t), Writer: c.deps.Worker,
+			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: c.fingerprint(t, source), Writer: c.deps.Worker,
 		}
 		if first.ProducerID, err = c.newcomer(ctx, t, shared, end.Offset); err != nil {
 			return err
@@ -216,18 +218,24 @@ func (c *Connector) unclean(ctx context.Context, known map[route.Partition]offse
 	return nil
 }
 
-// continueFrom checks that a stored checkpoint still speaks of the same logs and the same handler. What is sent for an offset has changed
-// otherwise, and a new epoch begins.
+// continueFrom checks that a stored checkpoint still speaks of the same logs and the same handler. What is sent for an offset, or where to, has
+// changed otherwise, and a new epoch begins.
 func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkpoint, recount bool) (offsets.Checkpoint, error) {
 	if at.Foreign {
 		return c.overridden(ctx, t, at)
 	}
 	next := at
+	next.Fingerprint = c.fingerprint(t, at.Partition)
+	was, now := partsOf(at.Fingerprint), partsOf(next.Fingerprint)
+	goes, _ := t.align.Target(at.Partition.Partition)
+	moved := was.told && was.goes != goes
 	var tell func()
 	switch {
 	case differ(at.TargetTopicID, t.target.ID):
 		return at, &haltError{fmt.Errorf("target topic %s has the id %s, the positions are of one with the id %s: it was recreated, or the mapping was changed and %s went to another topic before",
 			t.topic.Target, t.target.ID, at.TargetTopicID, t.topic.Source)}
+	case differ(at.SourceTopicID, t.source.ID) && c.replaced(t.source.ID):
+		return at, fmt.Errorf("source: a broker still knows topic %s by the id %s, which it had before it was made anew", t.topic.Source, t.source.ID)
 	case differ(at.SourceTopicID, t.source.ID):
 		first, err := c.beginning(ctx, t, at.Partition)
 		if err != nil {
@@ -235,13 +243,23 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 		}
 		next.SourceOffset, next.SourceTopicID, next.LeaderEpoch = first, t.source.ID, -1
 		tell = func() { c.recreated(at, next) }
-	case at.Fingerprint != c.fingerprint(t):
-		next.Fingerprint = c.fingerprint(t)
+	case moved:
+		tell = func() {
+			c.moved(at, fmt.Sprintf("the target topic has %d partitions now: it goes to partition %d instead of %d", len(t.target.Partitions), goes, was.goes))
+		}
+	case was.work != now.work:
 		tell = func() { c.unsure(at, "the filter, transform or isolation was changed") }
 	case recount:
 		tell = func() { c.unsure(at, "the source no longer holds what was counted beyond the checkpoint") }
 	default:
-		return at, nil
+		return next, nil // a checkpoint that did not tell the target partition yet tells it from now on
+	}
+	if moved {
+		end, err := c.targetEnd(ctx, t, route.Partition{Topic: t.topic.Target, Partition: goes})
+		if err != nil {
+			return at, err
+		}
+		next.TargetOffset = end
 	}
 	next, err := c.newEpoch(ctx, at, next)
 	if err == nil {
@@ -265,12 +283,43 @@ func (c *Connector) newEpoch(ctx context.Context, at, next offsets.Checkpoint) (
 	return next, nil
 }
 
-// fingerprint stands for all that decides which records are forwarded, and so what a sequence means.
-func (c *Connector) fingerprint(t *pair) string {
-	if c.cfg.Isolation == ReadCommitted {
-		return t.topic.Fingerprint
+// goesTo stands in a fingerprint before the target partition, where that is not the one with the source partition's number.
+const goesTo = ">"
+
+// fingerprint stands for all that decides which records of a partition are forwarded, and where to, and so what a sequence and a target offset mean.
+func (c *Connector) fingerprint(t *pair, p route.Partition) string {
+	text := t.topic.Fingerprint
+	if c.cfg.Isolation != ReadCommitted {
+		text += "+" + c.cfg.Isolation
 	}
-	return t.topic.Fingerprint + "+" + c.cfg.Isolation
+	if n, _ := t.align.Target(p.Partition); n != p.Partition {
+		text += goesTo + strconv.Itoa(int(n))
+	}
+	return text
+}
+
+// fingerprintParts is what a fingerprint says.
+type fingerprintParts struct {
+	work string // what is done with records
+	goes int32  // the target partition
+	told bool   // it is named; else it is the one with the source partition's number, or the checkpoint is older than the name
+}
+
+func partsOf(fingerprint string) fingerprintParts {
+	if work, to, ok := strings.Cut(fingerprint, goesTo); ok {
+		if n, err := strconv.ParseInt(to, 10, 32); err == nil {
+			return fingerprintParts{work, int32(n), true}
+		}
+	}
+	return fingerprintParts{work: fingerprint}
+}
+
+// moved tells that a partition goes to another partition of the target from here on.
+func (c *Connector) moved(at offsets.Checkpoint, why string) {
+	c.deps.Events.Emit(events.Of(at.Partition, events.TargetChanged, events.Warning,
+		"what follows is copied to another partition of the target; what came before stays where it is").
+		Range(at.SourceOffset, at.SourceOffset).Because(why))
+	c.unsure(at, why)
 }
 
 // unsure tells that a new epoch begins at a checkpoint beyond which something may have been stored in the old one.
@@ -302,8 +351,19 @@ func (c *Connector) beginning(ctx context.Context, t *pair, p route.Partition) (
 
 // recreated tells that a recreated source topic begins at its first record: offsets of the old one mean nothing in it.
 func (c *Connector) recreated(was, now offsets.Checkpoint) {
+	c.mu.Lock()
+	c.former[was.SourceTopicID] = struct{}{}
+	c.mu.Unlock()
 	c.deps.Events.Emit(events.Of(was.Partition, events.TopicRecreated, events.Warning, "the source topic has another id than the checkpoint: it is copied from its first record").
 		Range(now.SourceOffset, was.SourceOffset).Because(fmt.Sprintf("topic id %s, was %s", now.SourceTopicID, was.SourceTopicID)))
+}
+
+// replaced says that a source topic with this id was made anew since. A topic never gets an id back, so a broker that gives it is behind.
+func (c *Connector) replaced(id route.TopicID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.former[id]
+	return ok
 }
 
 func leader(t wire.TopicMetadata, p route.Partition) (int32, error) {

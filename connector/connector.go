@@ -57,6 +57,7 @@ type Connector struct {
 
 	mu        sync.Mutex // guards what follows; taken before a lane's and those of the two ends, never while one of them is held
 	parts     map[route.Partition]*partition
+	former    map[route.TopicID]struct{} // ids of source topics that were made anew since
 	suspended bool
 	settings  map[string]operator.Topic // by topic, of those that have any
 	route     routeState
@@ -103,7 +104,8 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	c := &Connector{
 		cfg: cfg, deps: deps, source: source, target: target, admin: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
 		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
-		parts: map[route.Partition]*partition{}, settings: map[string]operator.Topic{}, claims: newClaims(deps.Store, deps.Worker),
+		parts: map[route.Partition]*partition{}, former: map[route.TopicID]struct{}{}, settings: map[string]operator.Topic{},
+		claims: newClaims(deps.Store, deps.Worker),
 	}
 	label := deps.Route.String()
 	c.mirror = mirror.New(cfg.mirror(), mirror.Deps{

@@ -23,7 +23,7 @@ func (c *Connector) overridden(ctx context.Context, t *pair, at offsets.Checkpoi
 		return at, err
 	}
 	next := at
-	next.TargetOffset, next.LeaderEpoch, next.Fingerprint = end, -1, c.fingerprint(t)
+	next.TargetOffset, next.LeaderEpoch, next.Fingerprint = end, -1, c.fingerprint(t, at.Partition)
 	next.SourceTopicID, next.TargetTopicID = t.source.ID, t.target.ID
 	severity := events.Warning
 	if at.ProducerID < 0 {

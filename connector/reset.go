@@ -150,7 +150,7 @@ func (c *Connector) reset(ctx context.Context, t *pair, at offsets.Checkpoint, w
 	if next.TargetOffset, err = c.targetEnd(ctx, t, route.Partition{Topic: t.topic.Target, Partition: number}); err != nil {
 		return at, err
 	}
-	next.LeaderEpoch, next.Fingerprint, next.SourceTopicID, next.TargetTopicID = -1, c.fingerprint(t), t.source.ID, t.target.ID
+	next.LeaderEpoch, next.Fingerprint, next.SourceTopicID, next.TargetTopicID = -1, c.fingerprint(t, at.Partition), t.source.ID, t.target.ID
 	if next.ProducerID < 0 {
 		if next.ProducerID, _, err = c.target.InitProducerID(ctx); err != nil {
 			return at, fmt.Errorf("target: take a producer id: %w", err)

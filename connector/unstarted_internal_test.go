@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -70,4 +72,52 @@ func TestBeginningThatFailsTellsNothing(t *testing.T) {
 	require.NoError(t, err)
 	told, _ = c.deps.Events.Since(0)
 	require.Len(t, told, 1)
+}
+
+// A checkpoint of a version that did not tell the target partition is gone on from, wherever it goes; one that tells another is not.
+func TestCheckpointTellsItsTargetPartition(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, _ := one(t, c, nil)
+	hc := handler.DefaultConfig()
+	hc.PartitionMismatch = handler.Modulo
+	h, err := handler.New(hc, "src", "dst")
+	require.NoError(t, err)
+	for _, row := range []struct {
+		source, target int32 // partitions
+		stored, next   string
+	}{
+		{8, 4, "1:ab", "1:ab>1"}, // older than the name of the target partition
+		{8, 4, "1:ab>1", "1:ab>1"},
+		{8, 8, "1:ab", "1:ab"},
+	} {
+		pair.topic.Fingerprint = "1:ab"
+		pair.align, err = h.Align("t", row.source, row.target)
+		require.NoError(t, err)
+		at := offsets.Checkpoint{Partition: route.Partition{Topic: "t", Partition: 5}, Fingerprint: row.stored, ProducerID: 7, Sequence: 9}
+		next, err := c.continueFrom(t.Context(), pair, at, false)
+		require.NoError(t, err)
+		require.Equal(t, row.next, next.Fingerprint)
+		next.Fingerprint = at.Fingerprint
+		require.Equal(t, at, next, "no new epoch")
+	}
+	require.Equal(t, fingerprintParts{"1:ab+read_uncommitted", 12, true}, partsOf("1:ab+read_uncommitted>12"))
+	require.Equal(t, fingerprintParts{work: "1:ab>x"}, partsOf("1:ab>x"))
+}
+
+// A broker that was behind gave a topic the id that it had before it was made anew: it counted as made anew once more, and was copied twice.
+func TestFormerIDOfATopicIsNoOtherTopic(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, part := one(t, c, nil)
+	was := offsets.Checkpoint{Partition: part.source, SourceTopicID: route.TopicID{1}}
+	at := was
+	at.SourceTopicID = route.TopicID{2}
+	c.recreated(was, at)
+	pair.source.ID = was.SourceTopicID
+	next, err := c.continueFrom(t.Context(), pair, at, false)
+	require.ErrorContains(t, err, "still knows topic t by the id "+was.SourceTopicID.String())
+	require.Equal(t, at, next)
+	var halt *haltError
+	require.NotErrorAs(t, err, &halt, "it is tried again")
 }
