@@ -95,15 +95,20 @@ func (s *Store) EventsAfter(ctx context.Context, mark string) (found [][]byte, n
 		case first == len(names):
 			first = 0 // the folder was made anew, and counts from 0 again
 		}
-		for _, name := range names[first:] {
-			n, err := s.get(ctx, s.at.events()+"/"+name)
-			if err != nil {
-				return err
-			}
+		names = names[first:]
+		nodes := make([]node, len(names))
+		err = each(ctx, len(names), func(ctx context.Context, i int) (err error) {
+			nodes[i], err = s.get(ctx, s.at.events()+"/"+names[i])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i, n := range nodes {
 			if n.version != absent {
 				found = append(found, n.data)
 			}
-			next = name
+			next = names[i]
 		}
 		return nil
 	})

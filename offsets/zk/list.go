@@ -22,26 +22,37 @@ func (s *Store) Partitions(ctx context.Context) ([]route.Partition, error) {
 			return err
 		}
 		for _, root := range []string{s.at.offsets(), s.at.causeway()} {
-			topics, err := s.children(ctx, root)
+			found, err := s.partitionsBelow(ctx, root)
 			if err != nil {
 				return err
 			}
-			for _, topic := range topics {
-				numbers, err := s.children(ctx, root+"/"+topic)
-				if err != nil {
-					return err
-				}
-				for _, text := range numbers {
-					if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 && strconv.FormatInt(n, 10) == text {
-						parts = append(parts, route.Partition{Topic: topic, Partition: int32(n)})
-					}
-				}
-			}
+			parts = append(parts, found...)
 		}
 		return nil
 	})
 	slices.SortFunc(parts, route.Partition.Compare)
 	return slices.Compact(parts), err
+}
+
+// partitionsBelow lists the partitions that have a node below a root's topics.
+func (s *Store) partitionsBelow(ctx context.Context, root string) (parts []route.Partition, err error) {
+	topics, err := s.children(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([][]string, len(topics))
+	err = each(ctx, len(topics), func(ctx context.Context, i int) (err error) {
+		numbers[i], err = s.children(ctx, root+"/"+topics[i])
+		return err
+	})
+	for i, topic := range topics {
+		for _, text := range numbers[i] {
+			if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 && strconv.FormatInt(n, 10) == text {
+				parts = append(parts, route.Partition{Topic: topic, Partition: int32(n)})
+			}
+		}
+	}
+	return parts, err
 }
 
 // children names the children of a node, none if it is not there.

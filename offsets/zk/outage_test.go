@@ -3,11 +3,13 @@ package zk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	zookeeper "github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
@@ -291,4 +293,39 @@ func TestOpenNeedsNoServer(t *testing.T) {
 	s, err := Open(t.Context(), cfg, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
+}
+
+// Events, and what is listed, were read one after the other: over a distance never within the time that an operation has.
+func TestWhatIsStoredIsListedOverADistance(t *testing.T) {
+	t.Parallel()
+	place := newPlace()
+	s, p := proxied(t, place, DefaultConfig().Timeout)
+	const many = 200 // round trips of 100 ms each: twice the timeout
+	require.NoError(t, s.SaveEvent(t.Context(), []byte(`{"id":0}`)))
+	o := other(t, place)
+	for i := 1; i < many; i++ {
+		_, err := o.conn.Create(s.at.events()+"/"+eventPrefix, fmt.Appendf(nil, `{"id":%d}`, i), zookeeper.FlagSequence, zookeeper.WorldACL(zookeeper.PermAll))
+		require.NoError(t, err)
+	}
+	cfg := config(t, place)
+	cfg.Timeout = time.Minute
+	require.NoError(t, open(t, cfg).BeginAll(t.Context(), firstOf(many)))
+	p.SetDelay(50 * time.Millisecond) // one way
+	found, _, err := s.EventsAfter(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, found, many)
+	require.JSONEq(t, `{"id":0}`, string(found[0]), "in order")
+	require.JSONEq(t, `{"id":199}`, string(found[many-1]))
+	parts, err := s.Partitions(t.Context())
+	require.NoError(t, err)
+	require.Len(t, parts, many)
+}
+
+// firstOf are first checkpoints of so many topics of one partition.
+func firstOf(topics int) []offsets.Beginning {
+	all := make([]offsets.Beginning, topics)
+	for i := range all {
+		all[i].Next = storetest.Checkpoint(fmt.Sprintf("topic-%d", i), 0, 1000)
+	}
+	return all
 }

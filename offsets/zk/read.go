@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	zookeeper "github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -80,21 +82,27 @@ func (s *Store) noRoot() error {
 	return err
 }
 
+// each calls read for 0 to n-1, many at once, so that their requests share round trips. The first error ends it.
+func each(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readAhead)
+	for i := range n {
+		group.Go(func() error { return read(ctx, i) })
+	}
+	return group.Wait()
+}
+
 // fetch reads what is stored of partitions, now, and remembers it. Only a lost connection is an error of the whole.
 func (s *Store) fetch(ctx context.Context, parts []route.Partition) (map[route.Partition]entry, error) {
 	if err := s.sync(ctx); err != nil {
 		return nil, err
 	}
 	read := make([]entry, len(parts))
-	g, within := errgroup.WithContext(ctx)
-	g.SetLimit(readAhead)
-	for i, p := range parts {
-		g.Go(func() (err error) {
-			read[i], err = s.readPartition(within, p)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := each(ctx, len(parts), func(ctx context.Context, i int) (err error) {
+		read[i], err = s.readPartition(ctx, parts[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	entries := make(map[route.Partition]entry, len(parts))
@@ -179,15 +187,12 @@ func (s *Store) missing(ctx context.Context, entries map[route.Partition]entry) 
 			topics[p.Topic] = &topicNode{}
 		}
 	}
-	g, within := errgroup.WithContext(ctx)
-	g.SetLimit(readAhead)
-	for topic, into := range topics {
-		g.Go(func() (err error) {
-			*into, err = s.readTopic(within, topic)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	names := slices.Collect(maps.Keys(topics))
+	err := each(ctx, len(names), func(ctx context.Context, i int) (err error) {
+		*topics[names[i]], err = s.readTopic(ctx, names[i])
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for p, e := range entries {
