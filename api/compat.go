@@ -24,14 +24,16 @@ var (
 	ErrInvalid  = errors.New("the request is not valid")
 )
 
-// Fleet is a route's cluster of workers as its leader sees and changes it. Errors beside those named are whatever keeps a change from being
-// made.
+// Fleet is a route's cluster of workers as its leader sees and changes it. Errors beside those named are ErrNoLeader and whatever keeps a change
+// from being made.
 type Fleet interface {
 	Operator
 	// Topics lists what is mirrored, in order.
 	Topics() []string
 	// Topic gives one; false if it is not mirrored.
 	Topic(name string) (FleetTopic, bool)
+	// InSource is how many partitions the source has of a topic: ErrAbsent, ErrInvalid, ErrNoSource.
+	InSource(ctx context.Context, topic string) (partitions int32, err error)
 	// Add: ErrExists, ErrInvalid.
 	Add(ctx context.Context, topic string, partitions int32) error
 	// AddFromSource adds a topic with as many partitions as the source has: also ErrAbsent, ErrNoSource.
@@ -137,7 +139,7 @@ type Compat struct {
 
 // NewCompat answers for whoever leads.
 func NewCompat(cfg CompatConfig, lead Leadership, log hclog.Logger) *Compat {
-	return &Compat{cfg: cfg, lead: lead, pass: newForwarder(cfg.Advertise, lead, cfg.Peers, log), log: log}
+	return &Compat{cfg: cfg, lead: lead, pass: newForwarder(cfg.Advertise, lead, cfg.Peers, log, noLeader), log: log}
 }
 
 // compatCall is one call to a resource, with the parts of the path behind the resource's name.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -19,6 +20,15 @@ func compatText(w http.ResponseWriter, code int, format string, args ...any) {
 	}
 	w.Header().Set("Accept-Ranges", "bytes")
 	write(w, code, "text/plain;charset=utf-8", []byte(text))
+}
+
+// compatFailed answers what went wrong: 503 if this process leads no longer, so that the client tries again.
+func compatFailed(w http.ResponseWriter, err error, format string, args ...any) {
+	if errors.Is(err, ErrNoLeader) {
+		noLeader(w)
+		return
+	}
+	compatText(w, http.StatusInternalServerError, format, args...)
 }
 
 // compatJSON answers 200 with JSON.

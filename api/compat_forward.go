@@ -18,8 +18,19 @@ const passedOn = "Causeway-Passed-On"
 // passTimeout bounds a call that is passed on.
 const passTimeout = 30 * time.Second
 
-// newForwarder passes calls on to the leader, signed by a name. A token goes along: the leader asks for it, too.
-func newForwarder(name string, lead Leadership, peers http.RoundTripper, log hclog.Logger) http.Handler {
+// ErrNoLeader is what a Fleet answers when its process leads no longer.
+var ErrNoLeader = errors.New("no controller leads the cluster at the moment")
+
+// forwarder passes calls on to the leader, signed by a name.
+type forwarder struct {
+	name   string
+	lead   Leadership
+	refuse func(http.ResponseWriter) // answers where there is no leader to be reached
+	proxy  *httputil.ReverseProxy
+}
+
+// newForwarder passes calls on to the leader. A token goes along: the leader asks for it, too.
+func newForwarder(name string, lead Leadership, peers http.RoundTripper, log hclog.Logger, refuse func(http.ResponseWriter)) *forwarder {
 	proxy := &httputil.ReverseProxy{
 		Transport: peers,
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -33,38 +44,41 @@ func newForwarder(name string, lead Leadership, peers http.RoundTripper, log hcl
 			if !errors.Is(err, context.Canceled) {
 				log.Warn("a call could not be passed on to the leader", "error", err)
 			}
-			noLeader(w)
+			refuse(w)
 		},
 		ErrorLog: log.StandardLogger(nil),
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get(passedOn) != "" {
-			noLeader(w)
-			return
-		}
-		target, ok := leaderURL(r.Context(), lead)
-		if !ok {
-			noLeader(w)
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), targetKey{}, target), passTimeout)
-		defer cancel()
-		proxy.ServeHTTP(w, r.WithContext(ctx))
-	})
+	return &forwarder{name: name, lead: lead, refuse: refuse, proxy: proxy}
 }
 
-// targetKey is the context's key for the leader's base URL.
-type targetKey struct{}
+// ServeHTTP passes a call on that does not wait for anything.
+func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.pass(w, r, 0) }
 
-// leaderURL gives the leader's base URL.
-func leaderURL(ctx context.Context, lead Leadership) (*url.URL, bool) {
-	_, address := lead.Leader(ctx)
-	if address == "" {
+// pass passes a call on whose answer may wait for so long.
+func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+	target, ok := f.leader(r)
+	if !ok {
+		f.refuse(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), targetKey{}, target), passTimeout+wait)
+	defer cancel()
+	f.proxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// leader gives the base URL of the leader that a call is for; false if there is none, or it is this process: one that was elected and does not know
+// its cluster yet, or that knows it no longer.
+func (f *forwarder) leader(r *http.Request) (*url.URL, bool) {
+	id, address := f.lead.Leader(r.Context())
+	if r.Header.Get(passedOn) != "" || id == f.name || address == "" {
 		return nil, false
 	}
 	u, err := url.Parse(strings.TrimSuffix(address, "/"))
 	return u, err == nil && u.Host != ""
 }
+
+// targetKey is the context's key for the leader's base URL.
+type targetKey struct{}
 
 func noLeader(w http.ResponseWriter) {
 	compatText(w, http.StatusServiceUnavailable, "No controller leads the cluster at the moment\n")

@@ -127,7 +127,7 @@ func (*Compat) postTopic(w http.ResponseWriter, call compatCall) {
 	case errors.Is(err, ErrInvalid), errors.Is(err, ErrNoSource):
 		compatError(w, call.Request, http.StatusInternalServerError)
 	default:
-		compatText(w, http.StatusInternalServerError, "Failed to add new topic, with exception: %s", err)
+		compatFailed(w, err, "Failed to add new topic, with exception: %s", err)
 	}
 }
 
@@ -142,7 +142,7 @@ func (*Compat) putTopic(w http.ResponseWriter, call compatCall) {
 	case errors.Is(err, ErrNotFound):
 		compatText(w, http.StatusNotFound, "Failed to expand topic, topic: %s is not existed!", body.topic)
 	default:
-		compatText(w, http.StatusInternalServerError, "Failed to expand topic, with exception: %s", err)
+		compatFailed(w, err, "Failed to expand topic, with exception: %s", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func (*Compat) deleteTopic(w http.ResponseWriter, call compatCall) {
 	case errors.Is(err, ErrNotFound):
 		compatText(w, http.StatusNotFound, "Failed to delete not existed topic: %s", name)
 	default:
-		compatText(w, http.StatusInternalServerError, "Failed to delete topic: %s, with exception: %s", name, err)
+		compatFailed(w, err, "Failed to delete topic: %s, with exception: %s", name, err)
 	}
 }
 
@@ -177,7 +177,7 @@ func (*Compat) getValidation(w http.ResponseWriter, call compatCall) {
 		case errors.Is(err, ErrNoSource):
 			compatText(w, http.StatusOK, "SrcKafkaValidationManager is not been initialized!")
 		case err != nil:
-			compatText(w, http.StatusInternalServerError, "Failed to compare with the source kafka cluster, with exception: %s", err)
+			compatFailed(w, err, "Failed to compare with the source kafka cluster, with exception: %s", err)
 		default:
 			compatJSON(w, map[string]any{
 				"numMissingTopics": d.Missing, "numMismatchedTopics": len(d.Mismatched), "numMismatchedTopicPartitions": d.Partitions,
@@ -287,6 +287,6 @@ func (*Compat) postBlacklist(w http.ResponseWriter, call compatCall) {
 	case errors.Is(err, ErrNotFound):
 		compatText(w, http.StatusBadRequest, "Topic %s, partition %d not exists in current route.", topic, n)
 	default:
-		compatText(w, http.StatusInternalServerError, "%s", err)
+		compatFailed(w, err, "%s", err)
 	}
 }

@@ -55,7 +55,11 @@ func (*Compat) getInstances(w http.ResponseWriter, call compatCall) {
 func (c *Compat) postInstance(w http.ResponseWriter, call compatCall) {
 	worker := call.arg(0)
 	if worker == "" {
-		if err := call.fleet.Rebalance(call.Context()); err != nil {
+		switch err := call.fleet.Rebalance(call.Context()); {
+		case errors.Is(err, ErrNoLeader):
+			noLeader(w)
+			return
+		case err != nil:
 			c.log.Warn("a rebalance that was asked for failed", "error", err)
 			compatText(w, http.StatusOK, "Skipped rebalancing cluster\n")
 			return
@@ -64,7 +68,7 @@ func (c *Compat) postInstance(w http.ResponseWriter, call compatCall) {
 		return
 	}
 	if err := call.fleet.Drain(call.Context(), worker, false); err != nil {
-		compatText(w, http.StatusInternalServerError, "Failed to whitelist instance %s, with exception: %s", worker, c.workerFault(worker, err))
+		compatFailed(w, err, "Failed to whitelist instance %s, with exception: %s", worker, c.workerFault(worker, err))
 		return
 	}
 	compatText(w, http.StatusOK, "Instance %s is whitelisted", worker)
@@ -77,7 +81,7 @@ func (c *Compat) deleteInstance(w http.ResponseWriter, call compatCall) {
 		return
 	}
 	if err := call.fleet.Drain(call.Context(), worker, true); err != nil {
-		compatText(w, http.StatusInternalServerError, "Failed to blacklist instance %s, with exception: %s", worker, c.workerFault(worker, err))
+		compatFailed(w, err, "Failed to blacklist instance %s, with exception: %s", worker, c.workerFault(worker, err))
 		return
 	}
 	compatText(w, http.StatusOK, "Instance %s is blacklisted", worker)
@@ -111,7 +115,11 @@ func (*Compat) postAdmin(w http.ResponseWriter, call compatCall) {
 		noOption(w)
 		return
 	}
-	if err := call.fleet.SetBalancing(call.Context(), on); err != nil {
+	switch err := call.fleet.SetBalancing(call.Context(), on); {
+	case errors.Is(err, ErrNoLeader):
+		noLeader(w)
+		return
+	case err != nil:
 		compatError(w, call.Request, http.StatusInternalServerError)
 		return
 	}

@@ -2,12 +2,14 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -106,22 +108,47 @@ func (s *Server) onLeader(handle http.HandlerFunc) http.HandlerFunc {
 
 // toLeader sends a write to the leader, with the same method and body, and passes a read on.
 func (s *Server) toLeader(w http.ResponseWriter, r *http.Request) {
-	target, ok := leaderURL(r.Context(), s.deps.Leadership)
-	switch {
-	case !ok || r.Header.Get(passedOn) != "":
-		fail(w, http.StatusServiceUnavailable, "no_leader", "no controller leads the cluster at the moment")
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		s.pass.ServeHTTP(w, r)
-	default:
-		target.Path, target.RawQuery = r.URL.Path, r.URL.RawQuery
-		w.Header().Set("Location", target.String())
-		fail(w, http.StatusTemporaryRedirect, "not_leader", "the leader is at "+target.Host)
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		wait := s.waits(r)
+		s.extend(w, wait+passTimeout)
+		s.pass.pass(w, r, wait)
+		return
 	}
+	target, ok := s.pass.leader(r)
+	if !ok {
+		refuseLeaderless(w)
+		return
+	}
+	target.Path, target.RawQuery = r.URL.Path, r.URL.RawQuery
+	w.Header().Set("Location", target.String())
+	fail(w, http.StatusTemporaryRedirect, "not_leader", "the leader is at "+target.Host)
+}
+
+// refuseLeaderless answers where there is no leader to be reached.
+func refuseLeaderless(w http.ResponseWriter) {
+	fail(w, http.StatusServiceUnavailable, "no_leader", ErrNoLeader.Error())
+}
+
+// usualWait is how long a call waits that does not say.
+const usualWait = 30 * time.Second
+
+// waits is how long the answer of a call may take beyond what answers take. What is wrong with it the leader says.
+func (s *Server) waits(r *http.Request) time.Duration {
+	if r.URL.Path != "/api/v1/wait" {
+		return 0
+	}
+	wait, err := s.parseWait(r.URL.Query(), "timeout", usualWait)
+	if err != nil {
+		return 0
+	}
+	return wait
 }
 
 // refuseWrite answers an error of the fleet.
 func refuseWrite(w http.ResponseWriter, err error) {
 	switch {
+	case errors.Is(err, ErrNoLeader):
+		fail(w, http.StatusServiceUnavailable, "no_leader", err.Error())
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrAbsent):
 		fail(w, http.StatusNotFound, "not_found", err.Error())
 	case errors.Is(err, ErrExists), errors.Is(err, ErrAlready):
@@ -195,9 +222,25 @@ func addTopic(w http.ResponseWriter, r *http.Request, fleet Fleet) {
 	case body.Partitions == 0:
 		body.Partitions, err = fleet.AddFromSource(r.Context(), body.Topic)
 	default:
-		err = fleet.Add(r.Context(), body.Topic, body.Partitions)
+		if err = beyondSource(r.Context(), fleet, body.Topic, body.Partitions); err == nil {
+			err = fleet.Add(r.Context(), body.Topic, body.Partitions)
+		}
 	}
 	done(w, http.StatusCreated, body, err)
+}
+
+// beyondSource refuses partitions that the source does not have, where that is known: they could not be mirrored, and topics do not shrink.
+func beyondSource(ctx context.Context, fleet Fleet, topic string, partitions int32) error {
+	n, err := fleet.InSource(ctx, topic)
+	switch {
+	case errors.Is(err, ErrNoSource), errors.Is(err, ErrAbsent):
+		return nil
+	case err != nil:
+		return err
+	case partitions > n:
+		return fmt.Errorf("%w: partitions: %d: the source has %d", ErrInvalid, partitions, n)
+	}
+	return nil
 }
 
 func removeTopic(w http.ResponseWriter, r *http.Request, fleet Fleet) {
@@ -219,7 +262,9 @@ func expandTopic(w http.ResponseWriter, r *http.Request, fleet Fleet) {
 	case body.Partitions < topic.Partitions:
 		err = fmt.Errorf("%w: partitions: %d: it has %d, and topics do not shrink", ErrInvalid, body.Partitions, topic.Partitions)
 	default:
-		err = fleet.Expand(r.Context(), r.PathValue("topic"), body.Partitions)
+		if err = beyondSource(r.Context(), fleet, r.PathValue("topic"), body.Partitions); err == nil {
+			err = fleet.Expand(r.Context(), r.PathValue("topic"), body.Partitions)
+		}
 	}
 	done(w, http.StatusAccepted, nil, err)
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	defaultLimit = 100
-	maxLimit     = 10_000
+	maxLimit     = 100_000 // more than a worker has: each page costs a list of all
 )
 
 // page is what a client asked of a list.

@@ -72,6 +72,7 @@ func (f answeringFleet) Add(context.Context, string, int32) error { return f.err
 func (f answeringFleet) AddFromSource(context.Context, string) (int32, error) {
 	return 3, f.err
 }
+func (f answeringFleet) InSource(context.Context, string) (int32, error)              { return 100, f.err }
 func (f answeringFleet) Expand(context.Context, string, int32) error                  { return f.err }
 func (f answeringFleet) Delete(context.Context, string) error                         { return f.err }
 func (f answeringFleet) TakeOff(context.Context, route.Partition, bool) error         { return f.err }

@@ -72,7 +72,7 @@ type Server struct {
 	deps    Deps
 	metrics *metrics
 	mux     *router
-	pass    http.Handler // to the leader, where there is one
+	pass    *forwarder // to the leader, where there is one
 	guard   *guard
 	cert    *certificate // nil: connections are not encrypted
 	history *history
@@ -95,7 +95,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		watchCertificate(deps.Registry, deps.Identity, s.cert)
 	}
 	if deps.Leadership != nil {
-		s.pass = newForwarder(deps.Identity.Worker, deps.Leadership, deps.Peers, deps.Log)
+		s.pass = newForwarder(deps.Identity.Worker, deps.Leadership, deps.Peers, deps.Log, refuseLeaderless)
 	}
 	s.mux = s.routes()
 	return s, nil

@@ -180,7 +180,7 @@ func TestATornIdealStateIsLeftAloneAndHoldsUpNobody(t *testing.T) {
 	for _, name := range []string{"before", "later"} {
 		text, _, err := r.session.Get(ctx, r.cluster.Root()+"/IDEALSTATES/"+name, nil)
 		require.NoError(t, err)
-		require.Equal(t, torn, string(text))
+		require.Equal(t, []byte(torn), text)
 	}
 
 	repaired, err := helix.NewIdealState("later", 3, 1).Record.Encode()

@@ -267,14 +267,19 @@ func (c *helixCluster) classifyLocked(s *State, seen map[string]seenTopic, r hel
 	last, torn := c.torn[r.Name]
 	switch {
 	case torn && last == r.Ideal.Version, r.Ideal.Blank():
-		s.Torn[r.Name] = true
-		if c.newLocked(r.Name) {
-			c.log.Warn("an ideal state can't be read: nothing is done for its topic until it is repaired or the topic is removed", "topic", r.Name)
-		}
+		c.tearLocked(s, r.Name)
 	case r.Ideal.Usable():
 		seen[r.Name] = c.readLocked(r)
 		s.Topics[r.Name] = seen[r.Name].topic
 		delete(c.odd, r.Name)
+	}
+}
+
+// tearLocked notes in a state that a topic's ideal state can't be read, and says so once.
+func (c *helixCluster) tearLocked(s *State, topic string) {
+	s.Torn[topic] = true
+	if c.newLocked(topic) {
+		c.log.Warn("an ideal state can't be read: nothing is done for its topic until it is repaired or the topic is removed", "topic", topic)
 	}
 }
 
@@ -407,10 +412,14 @@ func (c *helixCluster) reread(ctx context.Context, refused *helix.IdealState) {
 	switch {
 	case errors.Is(err, helix.ErrMalformed), errors.Is(err, helix.ErrEmpty):
 		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.torn[topic] = refused.Version
 		delete(c.wrote, topic)
-		c.mu.Unlock()
-		c.refresh()
+		next := *c.state
+		next.Topics, next.Torn = maps.Clone(next.Topics), maps.Clone(next.Torn)
+		delete(next.Topics, topic)
+		c.tearLocked(&next, topic)
+		c.publishLocked(&next)
 	case errors.Is(err, helix.ErrNotFound), err == nil && !ideal.Usable():
 		c.own(ownWrite{topic: Topic{Name: topic}, gone: true})
 	case err == nil:
@@ -500,20 +509,14 @@ func (c *helixCluster) SetBalancing(ctx context.Context, on bool) error {
 // Exclude implements Cluster.
 func (c *helixCluster) Exclude(ctx context.Context, topic string, on bool) error {
 	at := c.excludedPath() + "/" + topic
-	var err error
+	op, done := helix.DeleteOp(at, helix.AnyVersion), helix.ErrNotFound
 	if on {
-		if err = c.guarded(ctx, helix.CreateOp(at, nil)); errors.Is(err, helix.ErrNotFound) { // the folder
-			if err = c.term.Session().CreateAll(ctx, c.excludedPath(), nil); err == nil || errors.Is(err, helix.ErrExists) {
-				err = c.guarded(ctx, helix.CreateOp(at, nil))
-			}
+		op, done = helix.CreateOp(at, nil), helix.ErrExists
+		if err := c.term.Session().CreateAll(ctx, c.excludedPath(), nil); err != nil && !errors.Is(err, helix.ErrExists) {
+			return translate(err)
 		}
-		if errors.Is(err, helix.ErrExists) {
-			err = nil
-		}
-	} else if err = c.guarded(ctx, helix.DeleteOp(at, helix.AnyVersion)); errors.Is(err, helix.ErrNotFound) {
-		err = nil
 	}
-	if err != nil {
+	if err := c.guarded(ctx, op); err != nil && !errors.Is(err, done) {
 		return translate(err)
 	}
 	c.mu.Lock()

@@ -154,11 +154,19 @@ func (f *fakeFleet) Add(_ context.Context, topic string, partitions int32) error
 }
 
 func (f *fakeFleet) AddFromSource(ctx context.Context, topic string) (int32, error) {
+	n, err := f.InSource(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	return n, f.Add(ctx, topic, n)
+}
+
+func (f *fakeFleet) InSource(_ context.Context, topic string) (int32, error) {
 	n, ok := f.source[topic]
 	if !ok {
 		return 0, fmt.Errorf("%w: topic %q does not exist in the source cluster", api.ErrAbsent, topic)
 	}
-	return n, f.Add(ctx, topic, n)
+	return n, nil
 }
 
 func (f *fakeFleet) Expand(_ context.Context, topic string, partitions int32) error {

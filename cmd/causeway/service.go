@@ -98,7 +98,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	if err != nil {
 		return err
 	}
-	v.history = engine.NewHistory(log, v.store)
+	v.history = engine.NewHistory(log, v.store, v.log.Named("events"))
 	if err = v.history.Load(ctx); err != nil {
 		return err
 	}

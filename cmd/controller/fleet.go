@@ -71,6 +71,8 @@ func meaning(err error) error {
 		kind = api.ErrInvalid
 	case errors.Is(err, controller.ErrNoSource):
 		kind = api.ErrNoSource
+	case errors.Is(err, controller.ErrNotLeader):
+		kind = api.ErrNoLeader
 	default:
 		return err
 	}
@@ -95,6 +97,17 @@ func (f *fleet) AddFromSource(ctx context.Context, topic string) (int32, error) 
 	}
 	n, err := f.Term.AddFromSource(ctx, topic)
 	return n, meaning(err)
+}
+
+// InSource implements api.Fleet.
+func (f *fleet) InSource(ctx context.Context, topic string) (int32, error) {
+	n, err := f.Term.InSource(ctx, topic)
+	return n, meaning(err)
+}
+
+// SetBalancing implements api.Fleet.
+func (f *fleet) SetBalancing(ctx context.Context, on bool) error {
+	return meaning(f.Term.SetBalancing(ctx, on))
 }
 
 // Expand implements api.Fleet.

@@ -20,8 +20,7 @@ const joinTimeout = 2 * time.Second
 type view struct {
 	controller *controller.Controller
 	mapped     func(topic string) string // a topic's name on the target; empty if only the workers know it
-	crew       *crew                     // nil: workers are not asked
-	seen       atomic.Pointer[map[route.Partition]api.Partition]
+	crew       *crew
 	draining   atomic.Bool
 }
 
@@ -31,9 +30,7 @@ func (v *view) look(ctx context.Context, every time.Duration) {
 	defer ticker.Stop()
 	for {
 		if _, err := v.controller.Term(); err == nil {
-			if parts, err := v.crew.partitions(ctx); err == nil {
-				v.seen.Store(&parts)
-			}
+			_, _ = v.crew.look(ctx) // what does not answer is looked at again
 		}
 		select {
 		case <-ctx.Done():
@@ -58,10 +55,7 @@ func (v *view) Snapshot() api.Snapshot {
 		return api.Snapshot{State: api.StateMirroring, Reason: "another controller leads"}
 	}
 	s := t.State()
-	known := map[route.Partition]api.Partition{}
-	if seen := v.seen.Load(); seen != nil {
-		known = *seen
-	}
+	known := v.crew.seen()
 	out := api.Snapshot{State: api.StateMirroring}
 	for _, name := range t.Topics() {
 		topic := s.Topics[name]

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/causeway-mirror/causeway/api"
@@ -22,8 +23,9 @@ const (
 	workerTimeout = 5 * time.Second
 	mostAnswer    = 64 << 20
 	workersAtOnce = 16
-	pageSize      = 10_000 // the most that there is: a worker makes and sorts its whole list for each page
-	topicsAtOnce  = 100    // in one question to the measuring service
+	pageSize      = 100_000       // the most that there is: a worker makes and sorts its whole list for each page
+	fresh         = 2 * lookEvery // what was seen within it is not asked for again
+	topicsAtOnce  = 100           // in one question to the measuring service
 	windowBehind  = 10 * time.Minute
 )
 
@@ -36,6 +38,31 @@ type directory interface {
 type crew struct {
 	directory directory
 	client    *http.Client
+	last      atomic.Pointer[sight] // nil before the first look
+}
+
+// sight is what the workers said of their partitions.
+type sight struct {
+	at    time.Time
+	parts map[route.Partition]api.Partition
+}
+
+// seen is what the workers said last; not to be changed.
+func (c *crew) seen() map[route.Partition]api.Partition {
+	if last := c.last.Load(); last != nil {
+		return last.parts
+	}
+	return nil
+}
+
+// look asks the workers, and keeps what they say.
+func (c *crew) look(ctx context.Context) (map[route.Partition]api.Partition, error) {
+	parts, err := c.partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.last.Store(&sight{at: time.Now(), parts: parts})
+	return parts, nil
 }
 
 // partitions asks all workers at once. One that does not answer is left out; an error means that none did though some should have.
@@ -90,11 +117,14 @@ func (c *crew) ask(ctx context.Context, address string) ([]api.Partition, error)
 	}
 }
 
-// Rates implements controller.Workload.
+// Rates implements controller.Workload, from what was seen lately if it can.
 func (c *crew) Rates(ctx context.Context) (map[route.Partition]controller.Rate, error) {
-	parts, err := c.partitions(ctx)
-	if err != nil {
-		return nil, err
+	parts := c.seen()
+	if last := c.last.Load(); last == nil || time.Since(last.at) > fresh {
+		var err error
+		if parts, err = c.look(ctx); err != nil {
+			return nil, err
+		}
 	}
 	out := make(map[route.Partition]controller.Rate, len(parts))
 	for p, is := range parts {

@@ -48,6 +48,10 @@ func TestTheWorkersMeasureThemselves(t *testing.T) {
 		{Topic: "orders", Partition: 0}: {Bytes: 10, Messages: 1}, {Topic: "orders", Partition: 1}: {Bytes: 20, Messages: 2},
 	}, rates)
 	c.directory = addresses{"w2": bad.URL}
+	again, err := c.Rates(t.Context())
+	require.NoError(t, err, "what was seen a moment ago is not asked for again")
+	require.Equal(t, rates, again)
+	c.last.Store(nil)
 	_, err = c.Rates(t.Context())
 	require.ErrorContains(t, err, "worker w2")
 	c.directory = addresses{}

@@ -131,7 +131,7 @@ func (v *service) assemble(h *handler.Handler) error {
 	v.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		engine.NewCertificates(s.RouteName().String(), s.Route.Source, s.Route.Target))
 	log := events.NewLog(s.RouteName(), s.id, engine.KeptEvents, v.log.Named("events"), v.registry)
-	v.history = engine.NewHistory(log, v.store)
+	v.history = engine.NewHistory(log, v.store, v.log.Named("events"))
 	for _, c := range []cluster.Config{s.Route.Source, s.Route.Target} {
 		if len(c.Ignored) > 0 {
 			v.log.Warn("properties that have no bearing here are ignored", "cluster", c.Name, "keys", strings.Join(c.Ignored, ","))

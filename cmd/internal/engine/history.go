@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/offsets"
 )
@@ -24,18 +26,19 @@ type EventStore interface {
 type History struct {
 	log   *events.Log
 	store EventStore
+	warn  hclog.Logger
 
 	mu  sync.Mutex
 	old []events.Event // guarded by mu; by id
 }
 
-// NewHistory lets the log store errors from now on.
-func NewHistory(log *events.Log, store EventStore) *History {
+// NewHistory lets the log store errors from now on. What is wrong with stored ones is told to warn.
+func NewHistory(log *events.Log, store EventStore, warn hclog.Logger) *History {
 	log.Keep(store, offsets.MaxEvents)
-	return &History{log: log, store: store}
+	return &History{log: log, store: store, warn: warn}
 }
 
-// Load reads what earlier processes have stored. Until it has succeeded, Since gives new events alone.
+// Load reads what earlier processes have stored, but for what can't be read. Until it has succeeded, Since gives new events alone.
 func (h *History) Load(ctx context.Context) error {
 	stored, err := h.store.Events(ctx)
 	if err != nil {
@@ -45,7 +48,8 @@ func (h *History) Load(ctx context.Context) error {
 	for _, text := range stored {
 		var e events.Event
 		if err = json.Unmarshal(text, &e); err != nil {
-			return fmt.Errorf("load stored events: %w", err)
+			h.warn.Warn("a stored event can't be read and is skipped", "error", err)
+			continue
 		}
 		old = append(old, e)
 	}

@@ -22,7 +22,7 @@ func TestErrorsSurviveARestart(t *testing.T) {
 	defer func() { require.NoError(t, store.Close()) }()
 	process := func() (*events.Log, *History, func()) {
 		log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
-		h := NewHistory(log, store)
+		h := NewHistory(log, store, hclog.NewNullLogger())
 		require.NoError(t, h.Load(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -62,6 +62,26 @@ func TestIDsGrowThoughTheClockWasSetBack(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.SaveEvent(t.Context(), text))
 	log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
-	require.NoError(t, NewHistory(log, store).Load(t.Context()))
+	require.NoError(t, NewHistory(log, store, hclog.NewNullLogger()).Load(t.Context()))
+	require.Greater(t, log.Emit(events.Event{Severity: events.Info}).ID, ahead.ID)
+}
+
+// One stored event that was damaged hid all others, let ids begin again, and kept a mirror of one process from starting.
+func TestAnUnreadableEventHidesNoOther(t *testing.T) {
+	t.Parallel()
+	store, err := bolt.Open(t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	ahead := events.Event{ID: time.Now().Add(time.Hour).UnixMicro(), Severity: events.Error}
+	text, err := json.Marshal(ahead)
+	require.NoError(t, err)
+	for _, one := range [][]byte{[]byte(`[1]`), text, []byte(`{"id":"seven"}`)} {
+		require.NoError(t, store.SaveEvent(t.Context(), one))
+	}
+	log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
+	h := NewHistory(log, store, hclog.NewNullLogger())
+	require.NoError(t, h.Load(t.Context()))
+	found, _ := h.Since(0)
+	require.Len(t, found, 1)
 	require.Greater(t, log.Emit(events.Event{Severity: events.Info}).ID, ahead.ID)
 }
