@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/causeway-mirror/causeway/internal/replace"
 )
 
 // backupView is what of a backup is told. The rest is the controller's.
@@ -59,7 +61,7 @@ func newBackup(stdout io.Writer) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read backup: %w", err)
 			}
-			if err = replaceFile(file, append(backup, '\n')); err != nil {
+			if err = replace.File(file, append(backup, '\n')); err != nil {
 				return fault("--output", file, causeOf(err))
 			}
 			_, err = fmt.Fprintf(stdout, "%s: %s written\n", file, held)

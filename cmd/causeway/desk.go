@@ -16,6 +16,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/connector"
+	"github.com/causeway-mirror/causeway/internal/replace"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -200,7 +201,7 @@ func (d *desk) change(topic string, change func(*operator.Topic)) error {
 	}
 	text, err := json.Marshal(keptSettings{Version: settingsVersion, Topics: topics})
 	if err == nil {
-		err = replaceFile(d.path, append(text, '\n'))
+		err = replace.File(d.path, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("store settings: %w", err)

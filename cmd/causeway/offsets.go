@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/internal/replace"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -94,7 +95,7 @@ func newOffsetsExport(stdout io.Writer) *cobra.Command {
 				_, err = fmt.Fprintf(stdout, "%s\n", text)
 				return err
 			}
-			if err = replaceFile(file, append(text, '\n')); err != nil {
+			if err = replace.File(file, append(text, '\n')); err != nil {
 				return fault("--output", file, causeOf(err))
 			}
 			done := fmt.Sprintf("%s: %s written", file, some(int64(len(saved.Offsets)), "position"))

@@ -42,7 +42,7 @@ func reset(ctx context.Context, c *client, p route.Partition, to resetPlace) (do
 	if err = c.send(ctx, http.MethodPost, partitionPath(p, "reset"), map[string]any{"to": to.json()}, nil); err != nil {
 		return "", err
 	}
-	done = fmt.Sprintf("reset to %s noted; the worker that has the partition carries it out, and tells it in an event", string(to))
+	done = fmt.Sprintf("reset to %s noted; it is carried out as soon as the partition's clusters answer, and told in an event", string(to))
 	since := url.Values{"type": {string(events.CheckpointOverridden)}}
 	for i := range before.Items {
 		since.Set("since", strconv.FormatInt(before.Items[i].ID, 10))

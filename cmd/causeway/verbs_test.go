@@ -84,7 +84,7 @@ func TestAResetTellsWhatHappened(t *testing.T) {
 		require.Equal(t, "orders-3: position set to 120 (reset to "+to+"; it was 5000)", told(t, base, "partitions reset --topic orders --partition 3 --to "+to))
 		require.Equal(t, to, alone.resets[p].String())
 	}
-	require.Equal(t, "orders-3: reset to 120 noted; the worker that has the partition carries it out, and tells it in an event",
+	require.Equal(t, "orders-3: reset to 120 noted; it is carried out as soon as the partition's clusters answer, and told in an event",
 		told(t, serve(t, apiOf(t, "controller", lead{fleet: fleet})), "partitions reset --topic orders --partition 3 --to 120"))
 	require.Equal(t, "120", fleet.resets[p].String())
 	code, stdout, stderr := command(t.Context(), "partitions", "reset", "--topic", "orders", "--partition", "9", "--to", "latest", "--api", base)
@@ -115,6 +115,8 @@ func TestVerbsChangeWorkers(t *testing.T) {
 	require.Regexp(t, `(?m)^WORKER +STATE +PARTITIONS +RECORDS +BYTES$`, stdout)
 	require.Regexp(t, `(?m)^mirror-1 +draining +1 +1500/s +2\.00 MB/s$`, stdout)
 	require.Regexp(t, `(?m)^mirror-2 +active `, stdout)
+	require.Equal(t, "mirror-2: draining; it keeps its partitions until there is another worker that can take them", told(t, base, "workers drain mirror-2"))
+	require.Equal(t, "mirror-2: enabled; it gets its share again", told(t, base, "workers enable mirror-2"))
 	require.Equal(t, "mirror-1: enabled; it gets its share again", told(t, base, "workers enable mirror-1"))
 	code, stdout, _ = command(t.Context(), "workers", "list", "-o", "json", "--filter", "draining", "--api", base)
 	require.Equal(t, exitOK, code)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -48,9 +49,24 @@ func newWorkersDrain(stdout io.Writer) *cobra.Command {
 	return verb{
 		use: "drain ID", short: "Give all partitions of a worker to the others, and no new ones to it", args: cobra.ExactArgs(1),
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
-			return args[0] + ": draining; its partitions go to other workers", c.send(ctx, http.MethodPost, workerPath(args[0], "drain"), nil, nil)
+			if err := c.send(ctx, http.MethodPost, workerPath(args[0], "drain"), nil, nil); err != nil {
+				return "", err
+			}
+			return args[0] + ": draining; " + whereTo(ctx, c, args[0]), nil
 		},
 	}.command(stdout)
+}
+
+// whereTo says what becomes of the partitions of a worker that drains. While there is no other one they stay, and are mirrored.
+func whereTo(ctx context.Context, c *client, drained string) string {
+	workers, err := getAll[api.Worker](ctx, c, "/api/v1/workers", nil)
+	other := func(w api.Worker) bool {
+		return w.ID != drained && (w.State == api.WorkerActive || w.State == api.WorkerStandby)
+	}
+	if err == nil && !slices.ContainsFunc(workers, other) {
+		return "it keeps its partitions until there is another worker that can take them"
+	}
+	return "its partitions go to other workers"
 }
 
 func newWorkersEnable(stdout io.Writer) *cobra.Command {
