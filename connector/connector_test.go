@@ -37,22 +37,24 @@ func startOn(t *testing.T, src, dst []string, store offsets.Store, change func(*
 // startWith is startOn with the events that the connector raises.
 func startWith(t *testing.T, src, dst []string, store offsets.Store, change func(*connector.Config)) (c *connector.Connector, happened *events.Log, stop func()) {
 	t.Helper()
-	return startAs(t, src, dst, store, handler.Halt, change)
+	return startAs(t, src, dst, store, func(cfg *connector.Config, _ *handler.Config) {
+		if change != nil {
+			change(cfg)
+		}
+	})
 }
 
-// startAs is startWith, and says what is done where the target has too few partitions.
-func startAs(t *testing.T, src, dst []string, store offsets.Store, mismatch string, change func(*connector.Config)) (
+// startAs is startWith with other ways of the handler, too.
+func startAs(t *testing.T, src, dst []string, store offsets.Store, change func(*connector.Config, *handler.Config)) (
 	c *connector.Connector, happened *events.Log, stop func(),
 ) {
 	t.Helper()
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}})
 	cfg := connector.DefaultConfig()
 	cfg.CommitInterval = 200 * time.Millisecond
-	if change != nil {
-		change(&cfg)
-	}
 	hc := handler.DefaultConfig()
-	hc.Rename, hc.PartitionMismatch = "{topic}-copy", mismatch
+	hc.Rename = "{topic}-copy"
+	change(&cfg, &hc)
 	h, err := handler.New(hc, "src", "dst")
 	require.NoError(t, err)
 	reg := prometheus.NewRegistry()

@@ -17,6 +17,10 @@ import (
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
+func modulo(cfg *connector.Config, h *handler.Config) {
+	cfg.CreateTopics, h.PartitionMismatch = false, handler.Modulo
+}
+
 // A source that grew beyond a target which may not be grown lost records: two of its partitions met in one of the target's, the first of which had
 // been alone at its start, and a broker stores one of two batches of a partition in a request.
 func TestSourceThatGrowsBeyondItsTargetLosesNothing(t *testing.T) {
@@ -27,7 +31,7 @@ func TestSourceThatGrowsBeyondItsTargetLosesNothing(t *testing.T) {
 	k.CreateTopic(t, topic+"-copy", 1, nil)
 	store, err := bolt.Open(t.TempDir())
 	require.NoError(t, err)
-	c, _, stop := startAs(t, k.Bootstrap(), k.Bootstrap(), store, handler.Modulo, func(cfg *connector.Config) { cfg.CreateTopics = false })
+	c, _, stop := startAs(t, k.Bootstrap(), k.Bootstrap(), store, modulo)
 	first, added := route.Partition{Topic: topic}, route.Partition{Topic: topic, Partition: 1}
 	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 100})
 	c.Add(first)
@@ -72,7 +76,7 @@ func TestPartitionGoesOnInAnotherPartitionOfAGrownTarget(t *testing.T) {
 	run := func() (c *connector.Connector, happened *events.Log, stop func()) {
 		store, err := bolt.Open(state)
 		require.NoError(t, err)
-		return startAs(t, kc.ListenAddrs(), kc.ListenAddrs(), store, handler.Modulo, func(cfg *connector.Config) { cfg.CreateTopics = false })
+		return startAs(t, kc.ListenAddrs(), kc.ListenAddrs(), store, modulo)
 	}
 	write := func(n int) {
 		for range n {
