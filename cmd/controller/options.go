@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -97,6 +98,9 @@ func fromOptions(args []string) (settings, error) {
 	}
 	file := map[string]string{}
 	if path := v.String("config"); path != "" {
+		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+			return settings{}, fmt.Errorf("-config %s goes alone, without other options and arguments: %w", path, errUsage)
+		}
 		if file, err = cluster.LoadProperties(path); err != nil {
 			return settings{}, fault("config", path, err.Error())
 		}

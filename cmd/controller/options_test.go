@@ -37,7 +37,11 @@ func TestRunEndsWithItsExitCode(t *testing.T) {
 		says []string
 	}{
 		{"nothing", nil, exitOK, []string{"-helixClusterName", "-c3Port"}},
-		{"help", []string{"-help"}, exitOK, []string{"usage: causeway-controller"}},
+		{"help", []string{"-help"}, exitOK, []string{"usage: causeway-controller --config causeway.yaml\n"}},
+		{"version", []string{"--version"}, exitOK, []string{"causeway-controller dev "}},
+		{"a file without config", []string{"causeway.yaml"}, exitUsage, []string{`unexpected argument "causeway.yaml"; a file is named by --config: try -help`}},
+		{"a native file and more", []string{"--config", "causeway.yaml", "extra"}, exitUsage, []string{"-config causeway.yaml goes alone, without other options and arguments"}},
+		{"a native file and options", least("--config", "causeway.yaml"), exitUsage, []string{"-config causeway.yaml goes alone"}},
 		{"help with two dashes", least("--help"), exitOK, []string{"usage: causeway-controller"}},
 		{"unknown option", least("-nosuch", "1"), exitUsage, []string{"-nosuch: there is no such option"}},
 		{"option without value", least("-env"), exitUsage, []string{"-env: needs a value"}},

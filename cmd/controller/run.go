@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -43,6 +44,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 			code = exitFault
 		}
 	}()
+	if classic.AsksVersion(args) {
+		fmt.Fprintln(stdout, program, version, builtFrom(), runtime.Version())
+		return exitOK
+	}
 	if classic.AsksUsage(args) {
 		fmt.Fprint(stdout, classic.Usage(program, options()))
 		return exitOK

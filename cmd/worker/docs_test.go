@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -30,4 +31,35 @@ func TestEveryOptionIsDocumented(t *testing.T) {
 		known[o.Name] = true
 	}
 	require.Equal(t, known, documented)
+}
+
+// TestOneHostHasRoomForAll reads the file of docs/cluster.md as the processes on one host do. It is not parallel: it changes the environment.
+func TestOneHostHasRoomForAll(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cluster.md")
+	require.NoError(t, err)
+	file := regexp.MustCompile("(?s)```yaml causeway.yaml\n(.*?)```").FindSubmatch(text)
+	lines := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	require.NotNil(t, file)
+	require.NotNil(t, lines)
+	own := file[1]
+	for _, line := range regexp.MustCompile(`(?m)^(\w+: ).*$`).FindAllSubmatch(lines[1], -1) {
+		place := regexp.MustCompile(`(?m)^` + string(line[1]) + `.*$`)
+		require.Regexp(t, place, string(own))
+		own = place.ReplaceAllLiteral(own, line[0])
+	}
+	path := filepath.Join(t.TempDir(), "causeway.yaml")
+	require.NoError(t, os.WriteFile(path, own, 0o600))
+	taken := map[string]string{}
+	commands := regexp.MustCompile(`PORT=(\d+) ID=(\S+) bin/causeway-(\w+) --config causeway.yaml`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, commands, 3)
+	for _, c := range commands {
+		t.Setenv("PORT", c[1])
+		t.Setenv("ID", c[2])
+		s, err := read([]string{"--config", path})
+		require.NoError(t, err)
+		require.Equal(t, c[2], s.id)
+		require.Equal(t, "127.0.0.1:"+c[1], s.Server.Listen)
+		require.Empty(t, taken[s.id]+taken[s.Server.Listen], "twice")
+		taken[s.id], taken[s.Server.Listen] = c[0], c[0]
+	}
 }

@@ -57,7 +57,7 @@ func fromOptions(args []string) (settings, error) {
 		return settings{}, fmt.Errorf("%w: %w", err, errUsage)
 	}
 	if v.Given("config") {
-		return settings{}, fmt.Errorf("-config goes without other options: %w", errUsage)
+		return settings{}, fmt.Errorf("-config goes alone, without other options and arguments: %w", errUsage)
 	}
 	if v.Bool("federated_enabled") {
 		return settings{}, fault("federated_enabled", "true", "federation is not possible yet; start the workers of each route without it")

@@ -162,7 +162,35 @@ func TestUsage(t *testing.T) {
 		for _, o := range options() {
 			require.Contains(t, out.String(), "-"+o.Name)
 		}
+		require.Contains(t, out.String(), "usage: causeway-worker --config causeway.yaml\n")
 	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"-version", "--version"} {
+		var out, errs bytes.Buffer
+		require.Equal(t, exitOK, run(t.Context(), []string{word}, &out, &errs))
+		require.Regexp(t, `^causeway-worker dev \S+ go1\.\S+\n$`, out.String())
+		require.Empty(t, errs.String())
+	}
+}
+
+func TestAFileWithoutConfigIsNamed(t *testing.T) {
+	t.Parallel()
+	for line, says := range map[string]string{
+		"causeway.yaml":                  `causeway-worker: unexpected argument "causeway.yaml"; a file is named by --config: try -help`,
+		"--config causeway.yaml extra":   "causeway-worker: -config goes alone, without other options and arguments: try -help",
+		"extra --config causeway.yaml":   "causeway-worker: -config goes alone, without other options and arguments: try -help",
+		"causeway.yaml and more of them": `unexpected argument "causeway.yaml"`,
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, exitUsage, run(t.Context(), strings.Fields(line), &out, &errs), line)
+		require.Contains(t, errs.String(), says)
+	}
+	s, err := newFiles(t).read("stray")
+	require.NoError(t, err, "uReplicator passes it over")
+	require.Contains(t, s.warnings, `"stray" is no option and is passed over`)
 }
 
 const nativeText = `route:

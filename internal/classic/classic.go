@@ -33,17 +33,26 @@ type MissingValueError struct{ Name string }
 
 func (e *MissingValueError) Error() string { return fmt.Sprintf("-%s: needs a value", e.Name) }
 
-// Parse reads a command line. Options in flags stand alone, all others are followed by their value, which may also be joined by "=". Errors:
-// *UnknownError, *MissingValueError.
+// UnexpectedError is a word on a line without any option.
+type UnexpectedError struct{ Word string }
+
+func (e *UnexpectedError) Error() string {
+	return fmt.Sprintf("unexpected argument %q; a file is named by --config", e.Word)
+}
+
+// Parse reads a command line. Options in flags stand alone, all others are followed by their value, which may also be joined by "=". Words that
+// are neither are passed over with a warning. Errors: *UnknownError, *MissingValueError, *UnexpectedError.
 func Parse(args []string, options []Option, flags ...string) (*Values, error) {
 	v := &Values{options: make(map[string]Option, len(options)), line: map[string]string{}, file: map[string]string{}}
 	for _, o := range options {
 		v.options[o.Name] = o
 	}
+	var stray []string
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
 		if !isOption(word) {
+			stray = append(stray, word)
 			continue
 		}
 		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -61,6 +70,12 @@ func Parse(args []string, options []Option, flags ...string) (*Values, error) {
 			value, args = args[0], args[1:]
 		}
 		v.line[name] = value
+	}
+	if len(stray) > 0 && len(v.line) == 0 {
+		return nil, &UnexpectedError{Word: stray[0]}
+	}
+	for _, word := range stray {
+		v.Warn("%q is no option and is passed over", word)
 	}
 	return v, nil
 }
@@ -173,10 +188,17 @@ func AsksUsage(args []string) bool {
 	return len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return arg == "-help" || arg == "--help" || arg == "-h" })
 }
 
-// Usage lists the options, one a line.
+// AsksVersion says that nothing is asked for but the version.
+func AsksVersion(args []string) bool {
+	return len(args) == 1 && (args[0] == "-version" || args[0] == "--version")
+}
+
+// Usage says what is enough to begin with, and lists the options, one a line.
 func Usage(program string, options []Option) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "usage: %s [-option value]...\n", program)
+	fmt.Fprintf(&b, "usage: %s --config causeway.yaml\n", program)
+	b.WriteString("That file is all that is needed (docs/cluster.md has one). --version prints the version. Or, as uReplicator has it:\n")
+	fmt.Fprintf(&b, "       %s [-option value]...\n", program)
 	for _, o := range options {
 		fmt.Fprintf(&b, "  -%-40s %s", o.Name, o.Usage)
 		if o.Default != "" {

@@ -14,12 +14,22 @@ var options = []Option{
 }
 
 func TestOneDashAndTwoMeanTheSame(t *testing.T) {
-	for _, args := range [][]string{{"-port", "9000"}, {"--port", "9000"}, {"-port=9000"}, {"backUpToGit", "false", "-port", "9000", "more"}} {
+	for _, args := range [][]string{{"-port", "9000"}, {"--port", "9000"}, {"-port=9000"}} {
 		v, err := Parse(args, options, "help")
 		require.NoError(t, err, args)
 		require.Equal(t, 9000, v.Int("port"))
 		require.Empty(t, v.Warnings())
 	}
+}
+
+// TestWordsThatAreNoOptionAreTold: start scripts may have them, and go on as they did; a line of nothing else can't be meant.
+func TestWordsThatAreNoOptionAreTold(t *testing.T) {
+	v, err := Parse([]string{"backUpToGit", "-port", "9000", "more"}, options, "help")
+	require.NoError(t, err)
+	require.Equal(t, 9000, v.Int("port"))
+	require.Equal(t, []string{`"backUpToGit" is no option and is passed over`, `"more" is no option and is passed over`}, v.Warnings())
+	_, err = Parse([]string{"causeway.yaml"}, options, "help")
+	require.EqualError(t, err, `unexpected argument "causeway.yaml"; a file is named by --config`)
 }
 
 func TestWrongLinesAreRefused(t *testing.T) {
@@ -68,6 +78,7 @@ func TestWhatWasReplacedSilentlyIsToldOnce(t *testing.T) {
 
 func TestUsageNamesEveryOption(t *testing.T) {
 	text := Usage("causeway-controller", options)
+	require.Contains(t, text, "usage: causeway-controller --config causeway.yaml\n", "what a newcomer needs comes first")
 	for _, o := range options {
 		require.Contains(t, text, "-"+o.Name)
 	}
