@@ -22,6 +22,8 @@ var (
 	ErrNoSource = errors.New("the source cluster is not configured")
 	ErrAlready  = errors.New("it is so already")
 	ErrInvalid  = errors.New("the request is not valid")
+	// ErrImpossible is of what this process never does, whatever the request.
+	ErrImpossible = errors.New("it is not possible here")
 )
 
 // Fleet is a route's cluster of workers as its leader sees and changes it. Errors beside those named are ErrNoLeader and whatever keeps a change

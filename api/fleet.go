@@ -144,20 +144,28 @@ func (s *Server) waits(r *http.Request) time.Duration {
 	return wait
 }
 
-// refuseWrite answers an error of the fleet.
+// refuseWrite answers an error of the fleet. The code says of what kind it is, and the message what is the matter.
 func refuseWrite(w http.ResponseWriter, err error) {
-	switch {
-	case errors.Is(err, ErrNoLeader):
-		fail(w, http.StatusServiceUnavailable, "no_leader", err.Error())
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrAbsent):
-		fail(w, http.StatusNotFound, "not_found", err.Error())
-	case errors.Is(err, ErrExists), errors.Is(err, ErrAlready):
-		fail(w, http.StatusConflict, "conflict", err.Error())
-	case errors.Is(err, ErrInvalid), errors.Is(err, ErrNoSource):
-		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
-	default:
-		fail(w, http.StatusServiceUnavailable, "unavailable", err.Error())
+	for _, kind := range []struct {
+		of   error
+		code int
+		name string
+	}{
+		{ErrNotFound, http.StatusNotFound, "not_found"},
+		{ErrAbsent, http.StatusNotFound, "not_found"},
+		{ErrExists, http.StatusConflict, "conflict"},
+		{ErrAlready, http.StatusConflict, "conflict"},
+		{ErrImpossible, http.StatusConflict, "conflict"},
+		{ErrInvalid, http.StatusUnprocessableEntity, "invalid"},
+		{ErrNoSource, http.StatusUnprocessableEntity, "invalid"},
+		{ErrNoLeader, http.StatusServiceUnavailable, "no_leader"},
+	} {
+		if errors.Is(err, kind.of) {
+			fail(w, kind.code, kind.name, strings.TrimPrefix(err.Error(), kind.of.Error()+": "))
+			return
+		}
 	}
+	fail(w, http.StatusServiceUnavailable, "unavailable", err.Error())
 }
 
 // done answers a write.

@@ -83,9 +83,10 @@ func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) topic(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("topic")
-	parts := partitionsOf(s.deps.Mirror.Snapshot().Partitions, name)
+	mirror := s.deps.Mirror.Snapshot()
+	parts := partitionsOf(mirror.Partitions, name)
 	if len(parts) == 0 {
-		fail(w, http.StatusNotFound, "not_found", fmt.Sprintf("topic %q is not mirrored", name))
+		failUnknown(w, mirror, name)
 		return
 	}
 	t := totalsOfTopics(parts)[0]
@@ -114,8 +115,8 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}
-	if topic != "" && len(partitionsOf(s.deps.Mirror.Snapshot().Partitions, topic)) == 0 {
-		fail(w, http.StatusNotFound, "not_found", fmt.Sprintf("topic %q is not mirrored", topic))
+	if mirror := s.deps.Mirror.Snapshot(); topic != "" && len(partitionsOf(mirror.Partitions, topic)) == 0 {
+		failUnknown(w, mirror, topic)
 		return
 	}
 	s.extend(w, timeout)
@@ -128,12 +129,21 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 	case ok:
 		answer(w, http.StatusOK, Waited{Topic: topic, LagRecords: present})
 	default:
-		message := fmt.Sprintf("still %d records behind after %s", present, timeout)
-		if err != nil && !errors.Is(err, ctx.Err()) {
-			message = fmt.Sprintf("after %s: %s", timeout.Round(time.Millisecond), err)
+		message := fmt.Sprintf("still %d records behind", present)
+		if err != nil && present == 0 { // time ran out before it was known how much lacks
+			message, present = err.Error(), -1
 		}
 		answer(w, http.StatusRequestTimeout, Waited{Code: "timeout", Message: message, Topic: topic, LagRecords: present})
 	}
+}
+
+// failUnknown answers a call about a topic of which the mirror has nothing: not yet, if it still starts.
+func failUnknown(w http.ResponseWriter, mirror Snapshot, topic string) {
+	message := fmt.Sprintf("topic %q is not mirrored", topic)
+	if mirror.State == StateStarting {
+		message += "; the mirror is still starting: " + mirror.Reason
+	}
+	fail(w, http.StatusNotFound, "not_found", message)
 }
 
 func healthz(w http.ResponseWriter, _ *http.Request) {

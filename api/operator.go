@@ -13,7 +13,7 @@ import (
 )
 
 // Operator does what people ask of topics and partitions. Each returns when it is noted so that it will be done; errors: ErrNotFound, ErrInvalid,
-// and whatever keeps it from being noted.
+// ErrAlready, ErrImpossible, and whatever keeps it from being noted.
 type Operator interface {
 	// Reset sets a partition's position, anew and by decision.
 	Reset(ctx context.Context, p route.Partition, to operator.Place) error

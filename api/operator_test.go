@@ -139,11 +139,17 @@ func TestWhatOperatorsAskIsPassedOn(t *testing.T) {
 			require.Equal(t, http.StatusAccepted, code, "%s %s: %s", row.path, row.body, body)
 			require.Empty(t, body)
 			require.Equal(t, []string{row.want}, o.asked)
-			for err, want := range map[error]int{ErrNotFound: 404, ErrInvalid: 422, ErrAlready: 409, errors.New("zookeeper is away"): 503} {
+			for err, want := range map[error]int{
+				ErrNotFound: 404, ErrInvalid: 422, ErrAlready: 409, ErrImpossible: 409, errors.New("zookeeper is away"): 503,
+			} {
 				o.err = err
 				code, body = call(t, s, row.method, row.path, row.body)
 				require.Equal(t, want, code)
 				require.Contains(t, body, err.Error())
+				o.err = fmt.Errorf("%w: this is why", err)
+				_, body = call(t, s, row.method, row.path, row.body)
+				require.Equal(t, want == http.StatusServiceUnavailable, strings.Contains(body, err.Error()), "the code says of what kind it is")
+				require.Contains(t, body, "this is why")
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -46,7 +47,7 @@ func (f *fakeMirror) WaitCaughtUp(ctx context.Context, _ string, lag int64) (int
 		return n, true, nil
 	}
 	<-ctx.Done()
-	return f.lag.Load(), false, ctx.Err()
+	return f.lag.Load(), false, nil
 }
 
 type harness struct {
@@ -178,6 +179,35 @@ func TestWaitTimesOutWithPresentLag(t *testing.T) {
 	code, _, body = h.do(t, "GET", "/api/v1/wait?topic=orders")
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	require.Contains(t, body, "source unreachable")
+}
+
+// TestWaitClaimsNoLagThatItDoesNotKnow: time may run out while the source is still asked for its ends.
+func TestWaitClaimsNoLagThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.mirror.lag.Store(42)
+	_, _, body := h.do(t, "GET", "/api/v1/wait?topic=orders&timeout=10ms")
+	require.Contains(t, body, `"message":"still 42 records behind"`, "for how long was waited, the caller knows")
+	h.mirror.err = fmt.Errorf("read the source's ends: dial a:9092: %w", context.DeadlineExceeded)
+	code, _, body := h.do(t, "GET", "/api/v1/wait?topic=orders&timeout=0s")
+	require.Equal(t, http.StatusRequestTimeout, code)
+	require.Contains(t, body, `"message":"read the source's ends: dial a:9092: context deadline exceeded"`)
+	require.Contains(t, body, `"lag_records":-1`)
+}
+
+// TestATopicMayNotBeMirroredYet: nobody knows while the mirror is starting.
+func TestATopicMayNotBeMirroredYet(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, path := range []string{"/api/v1/topics/nope", "/api/v1/wait?topic=nope"} {
+		h.mirror.snapshot.State = StateMirroring
+		_, _, body := h.do(t, "GET", path)
+		require.Contains(t, body, `"message":"topic \"nope\" is not mirrored"`)
+		h.mirror.snapshot.State, h.mirror.snapshot.Reason = StateStarting, "asking both clusters for their topics"
+		code, _, body := h.do(t, "GET", path)
+		require.Equal(t, http.StatusNotFound, code)
+		require.Contains(t, body, `is not mirrored; the mirror is still starting: asking both clusters for their topics"`)
+	}
 }
 
 func TestReadiness(t *testing.T) {

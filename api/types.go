@@ -15,7 +15,7 @@ type Mirror interface {
 	// Excluded lists the topics of the source that are not mirrored, each with the reason.
 	Excluded() []Excluded
 	// WaitCaughtUp returns once the acked positions of a topic ("" means all) lie within lag records of the source's ends as they were at the
-	// call. When ctx ends first, ok is false and present is the lag that remained.
+	// call. When ctx ends first, ok is false and present is the lag that remained; an error says why that is not known.
 	WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error)
 }
 

@@ -47,7 +47,7 @@ func newBackup(stdout io.Writer) *cobra.Command {
 		file string
 	)
 	cmd := &cobra.Command{
-		Use: "backup", Short: "Write down which topics are mirrored, by which workers, and their settings", Args: cobra.NoArgs,
+		Use: "backup", Short: "Write down which topics are mirrored, by which workers, and their settings", Args: asUsed,
 		RunE: action(func(ctx context.Context) error {
 			var backup json.RawMessage
 			if err := c.get(ctx, "/api/v1/backup", nil, &backup); err != nil {
@@ -62,7 +62,7 @@ func newBackup(stdout io.Writer) *cobra.Command {
 				return fmt.Errorf("read backup: %w", err)
 			}
 			if err = replace.File(file, append(backup, '\n')); err != nil {
-				return fault("--output", file, causeOf(err))
+				return fault("--output", file, unwritable(err))
 			}
 			_, err = fmt.Fprintf(stdout, "%s: %s written\n", file, held)
 			return err
@@ -75,11 +75,11 @@ func newBackup(stdout io.Writer) *cobra.Command {
 
 func newRestore(stdout io.Writer) *cobra.Command {
 	return verb{
-		use: "restore FILE", short: "Bring back what a backup has and the cluster has not; nothing is taken away", args: cobra.ExactArgs(1),
+		use: "restore FILE", short: "Bring back what a backup has and the cluster has not; nothing is taken away", args: asUsed,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
 			backup, err := os.ReadFile(args[0])
 			if err != nil {
-				return "", fault("FILE", args[0], causeOf(err))
+				return "", fault("FILE", args[0], unreadable(err))
 			}
 			held, err := contents(backup)
 			if err != nil {

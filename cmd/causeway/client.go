@@ -115,7 +115,7 @@ func (c *client) whose(ctx context.Context, err error) error {
 	case status.Role == roleWorker:
 		return fmt.Errorf("this is a worker; ask the controller: %w", err)
 	case status.Role == roleStandalone && (fault.status == http.StatusMethodNotAllowed || strings.HasPrefix(fault.Message, "nothing is at ")):
-		return fmt.Errorf("this mirror is one process of its own (standalone); only the controller of a cluster can do that: %w", err)
+		return errors.New("this mirror is one process of its own (standalone); only the controller of a cluster can do that")
 	}
 	return err
 }

@@ -16,7 +16,7 @@ func newConfig(stdout io.Writer) *cobra.Command {
 func newConfigValidate(stdout io.Writer) *cobra.Command {
 	var f settingFlags
 	cmd := &cobra.Command{
-		Use: "validate", Short: "Check file and flags without connecting anywhere: exit 0 when they are right", Args: cobra.NoArgs,
+		Use: "validate", Short: "Check file and flags without connecting anywhere: exit 0 when they are right", Args: asUsed,
 		RunE: action(func(context.Context) error {
 			if _, err := f.load(); err != nil {
 				return err
@@ -35,7 +35,7 @@ func newConfigShow(stdout io.Writer) *cobra.Command {
 		out output
 	)
 	cmd := &cobra.Command{
-		Use: "show", Short: "Print the effective configuration, defaults included, secrets masked", Args: cobra.NoArgs,
+		Use: "show", Short: "Print the effective configuration, defaults included, secrets masked", Args: asUsed,
 		RunE: action(func(context.Context) error {
 			s, err := f.load()
 			if err != nil {

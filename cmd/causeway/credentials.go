@@ -41,7 +41,7 @@ func (k *credentials) token() (string, error) {
 	token := strings.TrimSpace(string(text))
 	switch {
 	case err != nil:
-		return "", fault("--token-file", k.tokenFile, causeOf(err))
+		return "", fault("--token-file", k.tokenFile, unreadable(err))
 	case token == "":
 		return "", fault("--token-file", k.tokenFile, "is empty")
 	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
@@ -56,7 +56,7 @@ func (k *credentials) client() (*http.Client, error) {
 	if k.caFile != "" {
 		text, err := os.ReadFile(k.caFile)
 		if err != nil {
-			return nil, fault("--api-ca", k.caFile, causeOf(err))
+			return nil, fault("--api-ca", k.caFile, unreadable(err))
 		}
 		secure.RootCAs = x509.NewCertPool()
 		if !secure.RootCAs.AppendCertsFromPEM(text) {
@@ -75,10 +75,19 @@ func (k *credentials) client() (*http.Client, error) {
 	}, nil
 }
 
-// causeOf says why a file cannot be read; the fault names the file already.
-func causeOf(err error) string {
+// unreadable says why a file cannot be read; the fault names the file already.
+func unreadable(err error) string { return "cannot be read: " + causeOf(err).Error() }
+
+// unwritable says why a file cannot be written.
+func unwritable(err error) string { return "cannot be written: " + causeOf(err).Error() }
+
+// causeOf is an error of the file system without the names of files.
+func causeOf(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
-		return "cannot be read: " + e.Err.Error()
+		return e.Err
 	}
-	return err.Error()
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
 }

@@ -22,6 +22,8 @@ const (
 	demoBrokers = 3
 	// demoCatchUp bounds the wait for the last records after the generator has stopped.
 	demoCatchUp = time.Minute
+	// stillStarting is how often the start of brokers is told of.
+	stillStarting = 10 * time.Second
 	// demoKeep is how long an endless demo keeps records: its clusters live in memory.
 	demoKeep = 5 * time.Minute
 )
@@ -39,7 +41,7 @@ type demo struct {
 func newDemo(stdout, stderr io.Writer) *cobra.Command {
 	d := &demo{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Run two small clusters, a generator and a mirror between them", Args: cobra.NoArgs,
+		Use: "demo", Short: "Run two small clusters, a generator and a mirror between them", Args: asUsed,
 		Example: `  causeway demo
   causeway demo --for 10s --rate 20000
   causeway demo --kafka --for 10s`,
@@ -112,6 +114,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	service, err := openService(ctx, s, newLogger(&s, logs), newMirror)
 	if err != nil {
 		return err
+	}
+	if !d.kafka {
+		service.desk.noResets = errOneEpoch
 	}
 	screen.say("source cluster  %s", strings.Join(s.Route.Source.Bootstrap, ","))
 	screen.say("target cluster  %s", strings.Join(s.Route.Target.Bootstrap, ","))
@@ -190,7 +195,7 @@ func catchUp(ctx context.Context, service *service) error {
 	switch {
 	case ok:
 		return nil
-	case err != nil && limited.Err() == nil:
+	case err != nil:
 		return fmt.Errorf("wait for the copy: %w", err)
 	default:
 		return fmt.Errorf("the copy was still %d records behind after %s", present, demoCatchUp)
@@ -235,6 +240,15 @@ func (d *demo) startClusters(ctx context.Context, dir string, screen *screen) (d
 		return nil, err
 	}
 	screen.say("starting two brokers of Kafka %s (%s)", release, in.Libs)
+	starting, started := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	defer started()
+	telling.Go(func() {
+		for began := time.Now(); pause(starting, stillStarting); {
+			screen.say("they are still starting, for %s now", time.Since(began).Round(time.Second))
+		}
+	})
 	return startReal(ctx, in, dir, endless, d.dir != "")
 }
 

@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
+
+// errOneEpoch is why positions can't be set in embedded clusters: a reset raises the epoch of one partition, and from then on such a cluster
+// refuses the sequences of all others. Kafka's brokers keep an epoch for each partition.
+var errOneEpoch = errors.New("the embedded clusters keep one epoch for all partitions of a producer, so that a reset of one would stop the others; " +
+	"try it with demo --kafka")
 
 // embeddedClusters are two clusters in this process.
 type embeddedClusters struct{ source, target *kfake.Cluster }

@@ -12,14 +12,20 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
-// brokerHeap is enough for a broker that keeps a demo's records.
-const brokerHeap = "256m"
+const (
+	// brokerHeap is enough for a broker that keeps a demo's records.
+	brokerHeap = "256m"
+	// brokerPatience bounds one question to a broker that starts.
+	brokerPatience = 10 * time.Second
+)
 
 // realClusters are two clusters of Kafka itself, each of one broker that is its own controller (KRaft).
 type realClusters struct {
@@ -154,12 +160,24 @@ func prepareBroker(ctx context.Context, in kafkad.Install, dir string, id int) (
 	return &realBroker{Process: &kafkad.Process{Name: filepath.Base(dir) + " broker", Dir: dir, Args: args}, address: address}, err
 }
 
-// answers asks the broker for its topics: it has started when it tells.
+// answers asks the broker which brokers there are: it has started when it names itself. One that its controller has not let in yet (it is fenced)
+// tells of none, and refuses topics and producer ids.
 func (b *realBroker) answers(ctx context.Context) error {
-	return b.administer(ctx, func(ctx context.Context, admin *cluster.Admin) error {
-		_, err := admin.Topics(ctx)
-		return err
-	})
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.address))
+	if err != nil {
+		return fmt.Errorf("ask broker: %w", err)
+	}
+	defer client.Close()
+	answer, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask broker: %w", err)
+	case len(answer.Brokers) == 0:
+		return errors.New("the broker is fenced")
+	}
+	return nil
 }
 
 // createTopics creates topics that are not there from an earlier demo, and returns when they are listed. A broker that has only just started may
@@ -189,7 +207,7 @@ func (b *realBroker) createTopics(ctx context.Context, topics []demoTopic, confi
 }
 
 func (b *realBroker) administer(ctx context.Context, do func(context.Context, *cluster.Admin) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
 	admin := cluster.NewAdmin(cluster.Config{Name: b.Name, Bootstrap: []string{b.address}}, hclog.NewNullLogger())
 	return errors.Join(do(ctx, admin), admin.Close())

@@ -28,6 +28,8 @@ type desk struct {
 	log    hclog.Logger
 	resets chan *askedReset
 	ended  chan struct{} // closed when nothing is carried out any more
+	// noResets is why positions can't be set here; nil if they can. It is set before run.
+	noResets error
 
 	mu     sync.Mutex // held while the file is written, so that it and the mirror see changes in one order
 	topics map[string]operator.Topic
@@ -117,6 +119,9 @@ const resetPatience = 5 * time.Second
 func (d *desk) Reset(ctx context.Context, p route.Partition, to operator.Place) error {
 	if err := d.has(p); err != nil {
 		return err
+	}
+	if d.noResets != nil {
+		return fmt.Errorf("%w: %w", api.ErrImpossible, d.noResets)
 	}
 	r := &askedReset{partition: p, to: to, done: make(chan error, 1)}
 	select {

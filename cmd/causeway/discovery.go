@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +52,7 @@ type routeStore interface {
 // mirror's to judge, since a cluster in trouble may leave topics out.
 type discovery struct {
 	source, target         topicSource
-	sourceName, targetName string // as shown in reasons: name and addresses
+	sourceName, targetName string // as shown in reasons: part in the route, name and addresses
 	mirror                 partitionAdder
 	store                  routeStore
 	mapper                 topicMapper
@@ -92,14 +93,14 @@ func (d *discovery) run(ctx context.Context) {
 func (d *discovery) round(ctx context.Context) error {
 	topics, err := d.source.Topics(ctx)
 	if err != nil {
-		return fmt.Errorf("source %s: %s: %w", d.sourceName, cluster.Classify(err), err)
+		return unanswered(d.sourceName, err)
 	}
 	d.mu.Lock()
 	first := d.rounds == 0
 	d.mu.Unlock()
 	if first {
 		if _, err = d.target.Topics(ctx); err != nil {
-			return fmt.Errorf("target %s: %s: %w", d.targetName, cluster.Classify(err), err)
+			return unanswered(d.targetName, err)
 		}
 	}
 	s := d.sift(topics)
@@ -111,6 +112,15 @@ func (d *discovery) round(ctx context.Context) error {
 	}
 	d.adopt(topics, s)
 	return nil
+}
+
+// unanswered says why a cluster does not tell its topics. Of one that can't be reached the connection's own error says it all.
+func unanswered(name string, err error) error {
+	class := cluster.Classify(err)
+	if broken, ok := errors.AsType[*net.OpError](err); ok && class == cluster.Unreachable {
+		err = broken
+	}
+	return fmt.Errorf("%s: %s: %w", name, class, err)
 }
 
 // sifted is a cluster's topics, judged.

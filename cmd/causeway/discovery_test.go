@@ -120,7 +120,7 @@ func newDiscovery(t *testing.T, include ...string) discoveryHarness {
 	log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
 	d := discoveryHarness{source: &fakeCluster{}, target: &fakeCluster{}, mirror: &fakeMirror{}, store: store, log: log}
 	d.discovery = &discovery{
-		source: d.source, target: d.target, sourceName: "a (h:1)", targetName: "b (h:2)", mirror: d.mirror, store: store, mapper: h,
+		source: d.source, target: d.target, sourceName: "source a (h:1)", targetName: "target b (h:2)", mirror: d.mirror, store: store, mapper: h,
 		filter: filterOf(t, include, []string{"secret"}), events: log, log: hclog.NewNullLogger(), interval: time.Millisecond,
 	}
 	return d

@@ -30,7 +30,7 @@ type eventsCommand struct {
 func newEvents(stdout io.Writer) *cobra.Command {
 	e := &eventsCommand{stdout: stdout}
 	cmd := &cobra.Command{
-		Use: "events", Short: "List what happened: halts, skipped ranges, truncations, changes", Args: cobra.NoArgs,
+		Use: "events", Short: "List what happened: halts, skipped ranges, truncations, changes", Args: asUsed,
 		RunE: action(e.run),
 	}
 	e.client.flag(cmd)
@@ -122,8 +122,12 @@ func eventCells(e *events.Event) []string {
 // eventText is what an event says, with its offsets and its reason.
 func eventText(e *events.Event) string {
 	text := e.Message
-	if e.FirstOffset != nil && e.LastOffset != nil {
-		text += fmt.Sprintf(" (offsets %d to %d)", *e.FirstOffset, *e.LastOffset)
+	switch first, last := e.FirstOffset, e.LastOffset; {
+	case first == nil || last == nil:
+	case *first == *last: // a place, more often than one record
+		text += fmt.Sprintf(" (at offset %d)", *first)
+	default:
+		text += fmt.Sprintf(" (offsets %d to %d)", *first, *last)
 	}
 	if e.Reason != "" {
 		text += ": " + e.Reason

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,7 @@ func newOffsetsShow(stdout io.Writer) *cobra.Command {
 		topic string
 	)
 	cmd := &cobra.Command{
-		Use: "show", Short: "Show the stored positions, and how far they are from the end", Args: cobra.NoArgs,
+		Use: "show", Short: "Show the stored positions, and how far they are from the end", Args: asUsed,
 		RunE: action(func(ctx context.Context) error {
 			parts, err := partitionsOf(ctx, &c, topic, url.Values{})
 			if err != nil {
@@ -81,7 +82,7 @@ func newOffsetsExport(stdout io.Writer) *cobra.Command {
 		topic, file string
 	)
 	cmd := &cobra.Command{
-		Use: "export", Short: "Write the stored positions into a file that import reads", Args: cobra.NoArgs,
+		Use: "export", Short: "Write the stored positions into a file that import reads", Args: asUsed,
 		RunE: action(func(ctx context.Context) error {
 			saved, unknown, err := export(ctx, &c, topic)
 			if err != nil {
@@ -96,7 +97,7 @@ func newOffsetsExport(stdout io.Writer) *cobra.Command {
 				return err
 			}
 			if err = replace.File(file, append(text, '\n')); err != nil {
-				return fault("--output", file, causeOf(err))
+				return fault("--output", file, unwritable(err))
 			}
 			done := fmt.Sprintf("%s: %s written", file, some(int64(len(saved.Offsets)), "position"))
 			if unknown > 0 {
@@ -135,28 +136,44 @@ func export(ctx context.Context, c *client, topic string) (saved exported, unkno
 
 func newOffsetsImport(stdout io.Writer) *cobra.Command {
 	return verb{
-		use: "import FILE", short: "Reset each partition of an exported file to its position in it", args: cobra.ExactArgs(1),
+		use: "import FILE", short: "Reset each partition of an exported file to its position in it", args: asUsed,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
 			saved, err := readExported(args[0])
 			if err != nil {
 				return "", err
 			}
-			var faults []error
-			for _, p := range saved.Offsets {
-				body := map[string]any{"to": p.Offset}
-				if err := c.send(ctx, http.MethodPost, partitionPath(p.of(), "reset"), body, nil); err != nil {
-					faults = append(faults, fmt.Errorf("%s: %w", p.of(), err))
-					if _, refused := errors.AsType[*apiError](err); !refused {
-						break // the others would not get through either
-					}
-				}
-			}
-			if len(faults) > 0 {
-				return "", fmt.Errorf("not all of %s is imported: %w", some(int64(len(saved.Offsets)), "position"), errors.Join(faults...))
+			if err := resetAll(ctx, c, saved.Offsets); err != nil {
+				return "", fmt.Errorf("not all of %s is imported: %w", some(int64(len(saved.Offsets)), "position"), err)
 			}
 			return fmt.Sprintf("%s: %s reset", args[0], some(int64(len(saved.Offsets)), "partition")), nil
 		},
 	}.command(stdout)
+}
+
+// resetAll asks for every reset that is not refused, and names each reason once, with the partitions that have it.
+func resetAll(ctx context.Context, c *client, positions []position) error {
+	var reasons []string // in the order in which they came
+	of := map[string][]string{}
+	for _, p := range positions {
+		body := map[string]any{"to": p.Offset}
+		err := c.send(ctx, http.MethodPost, partitionPath(p.of(), "reset"), body, nil)
+		if err == nil {
+			continue
+		}
+		reason := err.Error()
+		if len(of[reason]) == 0 {
+			reasons = append(reasons, reason)
+		}
+		of[reason] = append(of[reason], p.of().String())
+		if _, refused := errors.AsType[*apiError](err); !refused {
+			break // the others would not get through either
+		}
+	}
+	var faults []error
+	for _, reason := range reasons {
+		faults = append(faults, fmt.Errorf("%s: %s", strings.Join(of[reason], ", "), reason))
+	}
+	return errors.Join(faults...)
 }
 
 // readExported reads a file, and finds everything in it that cannot be meant.
@@ -164,7 +181,7 @@ func readExported(file string) (exported, error) {
 	var saved exported
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return saved, fault("FILE", file, causeOf(err))
+		return saved, fault("FILE", file, unreadable(err))
 	}
 	if err = json.Unmarshal(text, &saved); err != nil {
 		return saved, fault("FILE", file, "holds no positions: "+err.Error())

@@ -25,7 +25,7 @@ func newPartitionsList(stdout io.Writer) *cobra.Command {
 		topic, filter string
 	)
 	list := &cobra.Command{
-		Use: "list", Short: "List partitions with state, offsets and lag", Args: cobra.NoArgs,
+		Use: "list", Short: "List partitions with state, offsets and lag", Args: asUsed,
 		RunE: action(func(ctx context.Context) error {
 			parts, err := partitionsOf(ctx, &c, topic, filterQuery(filter))
 			if err != nil {

@@ -23,7 +23,7 @@ type partitionVerb struct {
 func (v partitionVerb) command(stdout io.Writer) *cobra.Command {
 	var p route.Partition
 	if v.args == nil {
-		v.args = cobra.NoArgs
+		v.args = asUsed
 	}
 	return verb{
 		use: v.use, short: v.short, example: v.example, args: with(v.args, "topic", "partition"),
@@ -73,7 +73,7 @@ func newPartitionsMove(stdout io.Writer) *cobra.Command {
 		Worker string `json:"worker"`
 	}
 	return partitionVerb{
-		use: "move", short: "Bring a partition to a worker and keep it there", args: with(cobra.NoArgs, "worker"),
+		use: "move", short: "Bring a partition to a worker and keep it there", args: with(asUsed, "worker"),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&to.Worker, "worker", "", "`ID` of the worker; an empty one lets the partition be placed as balance needs it")
 		},
@@ -90,7 +90,7 @@ func newPartitionsMove(stdout io.Writer) *cobra.Command {
 func newPartitionsLimit(stdout io.Writer) *cobra.Command {
 	var l limits
 	return partitionVerb{
-		use: "limit", short: "Copy a partition no faster than so much a second", args: withAny(cobra.NoArgs, limitFlags()...), flags: l.flag,
+		use: "limit", short: "Copy a partition no faster than so much a second", args: withAny(asUsed, limitFlags()...), flags: l.flag,
 		do: func(ctx context.Context, c *client, p route.Partition) (string, error) {
 			return l.String(), c.send(ctx, http.MethodPut, partitionPath(p, "limits"), l, nil)
 		},

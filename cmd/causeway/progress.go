@@ -49,7 +49,7 @@ func (p *progress) line(s api.Snapshot, now time.Time) string {
 	case dark > 0 && lag == 0:
 		text += fmt.Sprintf("  lag of %d unknown", dark)
 	default:
-		text += "  " + p.catchUp(len(s.Partitions), lag)
+		text += "  " + p.catchUp(len(s.Partitions), lag, records)
 	}
 	if halted > 0 {
 		text += fmt.Sprintf("  %d halted", halted)
@@ -68,12 +68,12 @@ func (p *progress) observe(lag int64, now time.Time) {
 	p.lastLag, p.lastAt = lag, now
 }
 
-// catchUp says when the lag is gone if it goes on shrinking as it does.
-func (p *progress) catchUp(partitions int, lag int64) string {
+// catchUp says when the lag is gone if it goes on shrinking as it does. What is copied within a second is on its way, and no lag.
+func (p *progress) catchUp(partitions int, lag int64, perSecond float64) string {
 	switch {
 	case partitions == 0:
 		return "no topic to mirror yet"
-	case lag == 0:
+	case float64(lag) <= perSecond, lag == 0:
 		return "caught up"
 	case p.drain < 1:
 		return "not gaining"

@@ -31,6 +31,11 @@ func TestProgressLine(t *testing.T) {
 	other = 0
 	require.Contains(t, at(0, api.StateMirroring), "caught up")
 	require.Contains(t, at(10, api.StateHalted), "1 halted")
+	p = progress{}
+	at(77, api.StateMirroring)
+	require.Contains(t, at(77, api.StateMirroring), "  caught up", "records that are on their way are no lag")
+	at(20_001, api.StateMirroring)
+	require.Contains(t, at(20_001, api.StateMirroring), "  not gaining")
 }
 
 func TestProgressClaimsNothing(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -146,9 +147,37 @@ func TestWaitTimesOut(t *testing.T) {
 	mirror.lag = 7
 	code, _, stderr := command(t.Context(), "wait", "--topic", "orders", "--timeout", "50ms", "--api", base)
 	require.Equal(t, exitFailure, code)
-	require.Contains(t, stderr, "still 7 records behind")
+	require.Equal(t, "causeway: timed out after 50ms: still 7 records behind (timeout, http 408)\n", stderr)
 	code, _, _ = command(t.Context(), "wait", "--topic", "orders", "--lag", "7", "--timeout", "50ms", "--api", base)
 	require.Equal(t, exitOK, code)
+}
+
+// TestAnInterruptIsCalledOne: what was under way when it came is of no use to anybody.
+func TestAnInterruptIsCalledOne(t *testing.T) {
+	t.Parallel()
+	base, _, _ := serveAPI(t, 1)
+	cluster := embedded(t, "orders").ListenAddrs()[0]
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(errors.New("interrupt signal received"))
+	for line, want := range map[string]int{
+		"wait --topic orders --api " + base:     exitFailure,
+		"topics pause orders --api " + base:     exitFailure,
+		"partitions list -o json --api " + base: exitFailure,
+		"verify --topics orders --target-name b --rename x.{topic} --source " + cluster + " --target " + cluster: exitIncomparable,
+	} {
+		code, stdout, stderr := command(ctx, words(line)...)
+		require.Equal(t, want, code, line)
+		require.Empty(t, stdout, line)
+		require.Equal(t, "causeway: interrupted\n", stderr, line)
+	}
+}
+
+func TestAPlaceIsNoRange(t *testing.T) {
+	t.Parallel()
+	e := events.Of(route.Partition{Topic: "orders"}, events.PartitionHalted, events.Error, "the partition stands still").Range(7, 7).Because("why")
+	require.Equal(t, "the partition stands still (at offset 7): why", eventText(&e))
+	e = e.Range(7, 9)
+	require.Equal(t, "the partition stands still (offsets 7 to 9): why", eventText(&e))
 }
 
 // safeBuffer is written by the program and read by the test.

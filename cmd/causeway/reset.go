@@ -22,7 +22,7 @@ func newPartitionsReset(stdout io.Writer) *cobra.Command {
 	return partitionVerb{
 		use: "reset", short: "Set the position of a partition: records from there on are copied, also if they were before",
 		example: "  causeway partitions reset --topic orders --partition 3 --to 2026-01-02T15:04:05Z",
-		args:    with(cobra.NoArgs, "to"),
+		args:    with(asUsed, "to"),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().Var(&to, "to", "`WHERE`: earliest, latest, an offset of the source or a time (RFC 3339)")
 			choices(cmd, "to", "earliest", "latest")

@@ -44,7 +44,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 			code = exitFault
 		}
 	}()
-	root := newRoot(stdout, stderr)           //nolint:contextcheck // cobra carries ctx to the commands
+	root := newRoot(stdout, stderr) //nolint:contextcheck // cobra carries ctx to the commands
+	tellAllFlags(root, args)
 	root.SetArgs(append([]string{}, args...)) // nil would make cobra look at the process's own arguments
 	return report(root.ExecuteContext(ctx), stderr)
 }
@@ -76,7 +77,23 @@ func report(err error, stderr io.Writer) int {
 
 // action turns a command's function into cobra's, and its errors into exit code 1 unless they carry another one.
 func action(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error { return asExit(f(cmd.Context())) }
+	return func(cmd *cobra.Command, _ []string) error { return ended(cmd.Context(), f(cmd.Context())) }
+}
+
+// ended is asExit of what a command returned: where nothing but the interrupt of ctx kept it from its end, that is all that there is to say.
+func ended(ctx context.Context, err error) error {
+	err = asExit(err)
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	code := exitFailure
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		code = exit.code
+	}
+	return &exitError{code, errors.New("interrupted")}
 }
 
 func asExit(err error) error {
@@ -105,7 +122,6 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		newWorkers(stdout), newOffsets(stdout), newBackup(stdout), newRestore(stdout), newEvents(stdout), newWait(stdout),
 		newVerify(stdout, stderr), newConfig(stdout), newVersion(stdout),
 	)
-	tellAllFlags(root)
 	return root
 }
 

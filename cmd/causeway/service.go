@@ -112,7 +112,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	target := cluster.NewAdmin(s.Route.Target, v.log.Named("target"))
 	v.admins = []*cluster.Admin{source, target}
 	v.discovery = &discovery{
-		source: source, target: target, sourceName: clusterName(s.Route.Source), targetName: clusterName(s.Route.Target),
+		source: source, target: target, sourceName: partName("source", s.Route.Source), targetName: partName("target", s.Route.Target),
 		mirror: v.mirror, store: v.store, mapper: h, filter: filter, events: log, log: v.log.Named("discovery"),
 		interval: s.Route.Topics.DiscoverInterval.Duration(), oneCluster: native.SameCluster(s.Route.Source.Bootstrap, s.Route.Target.Bootstrap),
 	}
@@ -130,6 +130,14 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 
 func clusterName(c cluster.Config) string {
 	return c.Name + " (" + strings.Join(c.Bootstrap, ",") + ")"
+}
+
+// partName is clusterName with the cluster's part in the route, which is its name if nobody has given it another one.
+func partName(part string, c cluster.Config) string {
+	if c.Name == part {
+		return clusterName(c)
+	}
+	return part + " " + clusterName(c)
 }
 
 // address is where the API listens.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,7 +39,7 @@ type workerFlags struct {
 	state, listen       string
 	streams, fetchers   int
 	memory, spillMax    string
-	commitInterval      conf.Duration
+	commitInterval      time.Duration
 	logLevel, logFormat string
 }
 
@@ -60,7 +61,6 @@ func (f *settingFlags) clusterFlags(cmd *cobra.Command) {
 // mirrorFlags are the others.
 func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 	d := defaultSettings()
-	f.commitInterval = d.Worker.CommitInterval
 	set := cmd.Flags()
 	set.StringVar(&f.start, "start", d.Route.Start, "`WHERE` topics of the first discovery begin: earliest, latest, a time (RFC 3339) or a duration back")
 	set.StringVar(&f.delivery, "delivery", d.Route.Delivery, "`PROMISE`: exactly-once or at-least-once")
@@ -71,7 +71,7 @@ func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 	set.IntVar(&f.fetchers, "fetchers", d.Worker.Fetchers, "fetchers per source broker")
 	set.StringVar(&f.memory, "memory", d.Worker.Memory.String(), "`SIZE` of the whole process in memory")
 	set.StringVar(&f.spillMax, "spill-max", "0", "`SIZE` of data that may go to disk in a target outage; not supported yet: must be 0")
-	set.Var(&f.commitInterval, "commit-interval", "how often positions are stored")
+	set.DurationVar(&f.commitInterval, "commit-interval", d.Worker.CommitInterval.Duration(), "how often positions are stored")
 	set.BoolVar(&f.createTopics, "create-topics", d.Route.Topics.Create, "create missing topics on the target")
 	choices(cmd, "start", "earliest", "latest")
 	choices(cmd, "delivery", "exactly-once", "at-least-once")
@@ -158,7 +158,7 @@ func (f *settingFlags) applyMirror(s *settings) error {
 	over(f, "listen", f.listen, &s.Server.Listen)
 	over(f, "streams", f.streams, &s.Worker.Streams)
 	over(f, "fetchers", f.fetchers, &s.Worker.Fetchers)
-	over(f, "commit-interval", f.commitInterval, &s.Worker.CommitInterval)
+	over(f, "commit-interval", conf.Duration(f.commitInterval), &s.Worker.CommitInterval)
 	over(f, "create-topics", f.createTopics, &s.Route.Topics.Create)
 	over(f, "log-level", f.logLevel, &s.Log.Level)
 	over(f, "log-format", f.logFormat, &s.Log.Format)
@@ -170,7 +170,7 @@ func (f *settingFlags) size(name, text string, place *conf.Bytes) error {
 		return nil
 	}
 	if err := place.UnmarshalText([]byte(text)); err != nil {
-		return fault("--"+name, text, err.Error())
+		return fault("--"+name, text, valueless(err))
 	}
 	return nil
 }

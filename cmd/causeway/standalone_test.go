@@ -162,7 +162,7 @@ func TestStandaloneKeepsTryingAndSaysWhy(t *testing.T) {
 	api := p.api(t)
 	require.Eventually(t, func() bool {
 		code, body := get(t, api+"/readyz")
-		return code == http.StatusServiceUnavailable && strings.Contains(body, "source ("+address+")") && strings.Contains(body, "refused")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, `: source (`+address+`): unreachable: dial tcp `+address+`: connect: connection refused"`)
 	}, 30*time.Second, 20*time.Millisecond)
 	code, _ := get(t, api+"/healthz")
 	require.Equal(t, http.StatusOK, code)
@@ -202,6 +202,33 @@ func TestDemoKeepsItsFolder(t *testing.T) {
 		seen = append(seen, n)
 	}
 	require.Greater(t, seen[1], seen[0], "the second demo goes on where the first one stopped")
+}
+
+// TestAResetInTheDemoStopsNoOtherPartition: embedded clusters keep one epoch for all partitions of a producer, and would refuse the others'.
+func TestAResetInTheDemoStopsNoOtherPartition(t *testing.T) {
+	t.Parallel()
+	p := start(t, "demo", "--listen", "127.0.0.1:0")
+	api := p.api(t)
+	code, stdout, stderr := command(t.Context(), "wait", "--lag", "1000", "--timeout", "30s", "--api", api)
+	require.Equal(t, 0, code, stdout+stderr)
+	code, _, stderr = command(t.Context(), "partitions", "reset", "--topic", "orders", "--partition", "0", "--to", "earliest", "--api", api)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, stderr, "keep one epoch for all partitions of a producer, so that a reset of one would stop the others; "+
+		"try it with demo --kafka (conflict, http 409)")
+	file := filepath.Join(t.TempDir(), "offsets.json")
+	stored := regexp.MustCompile(`json: ([2-9]|[0-9]{2,}) positions written`)
+	require.Eventually(t, func() bool {
+		_, stdout, _ = command(t.Context(), "offsets", "export", "--output", file, "--api", api)
+		return stored.MatchString(stdout)
+	}, time.Minute, 20*time.Millisecond)
+	code, _, stderr = command(t.Context(), "offsets", "import", file, "--api", api)
+	require.Equal(t, exitFailure, code)
+	require.Equal(t, 1, strings.Count(stderr, "demo --kafka"), "one reason is told once: "+stderr)
+	code, stdout, stderr = command(t.Context(), "wait", "--lag", "1000", "--timeout", "30s", "--api", api)
+	require.Equal(t, 0, code, stdout+stderr)
+	_, stdout, _ = command(t.Context(), "partitions", "list", "--api", api)
+	require.NotContains(t, stdout, "halted")
+	require.Equal(t, 0, p.end(t), p.errs.String())
 }
 
 func TestEndlessDemoEndsCleanly(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 func newStandalone(stdout, stderr io.Writer) *cobra.Command {
 	var f settingFlags
 	cmd := &cobra.Command{
-		Use: "standalone", Short: "Mirror in one process, with its positions in a folder", Args: cobra.NoArgs,
+		Use: "standalone", Short: "Mirror in one process, with its positions in a folder", Args: asUsed,
 		Example: `  causeway standalone --source kafka-a:9092 --target kafka-b:9092 --topics 'orders,payments\..*'
   causeway standalone --config causeway.yaml --listen :8080`,
 		RunE: action(func(ctx context.Context) error {
@@ -36,7 +36,7 @@ func runStandalone(ctx context.Context, s settings, stdout, stderr io.Writer) er
 		return err
 	}
 	screen.say("mirroring %s -> %s, API and UI at %s", clusterName(s.Route.Source), clusterName(s.Route.Target), service.address())
-	showing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	showing, stop := context.WithCancel(ctx) // behind the line come the last words of the log
 	shown := make(chan struct{})
 	go func() { // owned by this function, which waits for shown
 		defer close(shown)

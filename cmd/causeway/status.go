@@ -33,7 +33,7 @@ func newStatus(stdout io.Writer) *cobra.Command {
 		watch bool
 	)
 	cmd := &cobra.Command{
-		Use: "status", Short: "Show the route, its partitions by state, lag, throughput and recent events", Args: cobra.NoArgs,
+		Use: "status", Short: "Show the route, its partitions by state, lag, throughput and recent events", Args: asUsed,
 		RunE: action(func(ctx context.Context) error {
 			if !watch {
 				return showStatus(ctx, &c, &out, stdout)

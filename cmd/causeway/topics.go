@@ -28,7 +28,7 @@ func newTopicsList(stdout io.Writer) *cobra.Command {
 		excluded bool
 	)
 	cmd := &cobra.Command{
-		Use: "list", Short: "List mirrored topics with their totals", Args: cobra.NoArgs,
+		Use: "list", Short: "List mirrored topics with their totals", Args: asUsed,
 		RunE: action(func(ctx context.Context) error {
 			if excluded {
 				return listExcluded(ctx, &c, &out, stdout, filter)
@@ -73,7 +73,7 @@ func newTopicsDescribe(stdout io.Writer) *cobra.Command {
 		out output
 	)
 	cmd := &cobra.Command{
-		Use: "describe TOPIC", Short: "Show one topic and its partitions", Args: cobra.ExactArgs(1),
+		Use: "describe TOPIC", Short: "Show one topic and its partitions", Args: asUsed,
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		var topic api.Topic

@@ -17,7 +17,7 @@ type topicPartitions struct {
 func newTopicsAdd(stdout io.Writer) *cobra.Command {
 	var partitions int32
 	return verb{
-		use: "add TOPIC", short: "Mirror a topic, also one that was removed", args: cobra.ExactArgs(1),
+		use: "add TOPIC", short: "Mirror a topic, also one that was removed", args: asUsed,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().Var(number{&partitions, 1}, "partitions", "`N` partitions; if left out, as many as the source has")
 		},
@@ -31,7 +31,7 @@ func newTopicsAdd(stdout io.Writer) *cobra.Command {
 
 func newTopicsRemove(stdout io.Writer) *cobra.Command {
 	return verb{
-		use: "remove TOPIC", short: "Mirror a topic no more, until it is added again", args: cobra.ExactArgs(1),
+		use: "remove TOPIC", short: "Mirror a topic no more, until it is added again", args: asUsed,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
 			err := c.send(ctx, http.MethodDelete, topicPath(args[0]), nil, nil)
 			return args[0] + ": mirrored no more; its positions are kept, and what is on the target stays there", err
@@ -42,7 +42,7 @@ func newTopicsRemove(stdout io.Writer) *cobra.Command {
 func newTopicsExpand(stdout io.Writer) *cobra.Command {
 	var partitions int32
 	return verb{
-		use: "expand TOPIC", short: "Mirror more partitions of a topic", args: with(cobra.ExactArgs(1), "partitions"),
+		use: "expand TOPIC", short: "Mirror more partitions of a topic", args: with(asUsed, "partitions"),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().Var(number{&partitions, 1}, "partitions", "`N` partitions altogether; topics do not shrink")
 		},
@@ -55,7 +55,7 @@ func newTopicsExpand(stdout io.Writer) *cobra.Command {
 
 func newTopicsPause(stdout io.Writer) *cobra.Command {
 	return verb{
-		use: "pause TOPIC", short: "Stop copying a topic until it is resumed", args: cobra.ExactArgs(1),
+		use: "pause TOPIC", short: "Stop copying a topic until it is resumed", args: asUsed,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
 			return args[0] + ": paused", c.send(ctx, http.MethodPost, topicPath(args[0], "pause"), nil, nil)
 		},
@@ -64,7 +64,7 @@ func newTopicsPause(stdout io.Writer) *cobra.Command {
 
 func newTopicsResume(stdout io.Writer) *cobra.Command {
 	return verb{
-		use: "resume TOPIC", short: "Let a paused topic go on where it was", args: cobra.ExactArgs(1),
+		use: "resume TOPIC", short: "Let a paused topic go on where it was", args: asUsed,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
 			return args[0] + ": resumed", c.send(ctx, http.MethodPost, topicPath(args[0], "resume"), nil, nil)
 		},
@@ -74,7 +74,7 @@ func newTopicsResume(stdout io.Writer) *cobra.Command {
 func newTopicsLimit(stdout io.Writer) *cobra.Command {
 	var l limits
 	return verb{
-		use: "limit TOPIC", short: "Copy a topic no faster than so much a second", args: withAny(cobra.ExactArgs(1), limitFlags()...),
+		use: "limit TOPIC", short: "Copy a topic no faster than so much a second", args: withAny(asUsed, limitFlags()...),
 		example: "  causeway topics limit orders --records-per-second 5000 --bytes-per-second 10MiB",
 		flags:   l.flag,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {

@@ -28,7 +28,7 @@ func (v verb) command(stdout io.Writer) *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		done, err := v.do(cmd.Context(), &c, args)
 		if err != nil {
-			return asExit(err)
+			return ended(cmd.Context(), err)
 		}
 		_, err = fmt.Fprintln(stdout, done)
 		return asExit(err)

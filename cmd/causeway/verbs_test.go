@@ -142,7 +142,7 @@ func TestABackupIsRestored(t *testing.T) {
 	require.Equal(t, map[string]int32{"orders": 4}, fleet.topics)
 	code, _, stderr = command(t.Context(), "backup", "-o", filepath.Join(file, "below"), "--api", base)
 	require.Equal(t, exitFailure, code)
-	require.Contains(t, stderr, `--output "`+filepath.Join(file, "below")+`": cannot be `)
+	require.Contains(t, stderr, `--output "`+filepath.Join(file, "below")+`": cannot be written: not a directory`)
 }
 
 // TestVerbsAreRefused: what the server says comes out as it says it, with exit code 1, and changes nothing.
@@ -182,20 +182,21 @@ func TestVerbsAreRefused(t *testing.T) {
 func TestVerbsNeedToBeWholeAndRight(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string][]string{
-		"topics add":                                         {"accepts 1 arg"},
+		"topics add":                                         {"TOPIC: must be given"},
 		"topics add a --partitions 0":                        {`--partitions "0": must be a whole number of at least 1`},
 		"topics expand a":                                    {"--partitions: must be given"},
 		"topics limit a":                                     {"--records-per-second or --bytes-per-second: must be given"},
-		"topics limit a --bytes-per-second lots":             {`--bytes-per-second "lots": want a size such as 64KiB`},
-		"topics limit --records-per-second -1":               {`--records-per-second "-1": must be a whole number of at least 0`, "accepts 1 arg"},
+		"topics limit a --bytes-per-second lots":             {"--bytes-per-second \"lots\": want a size such as 64KiB or 256MiB\n"},
+		"topics limit --records-per-second -1":               {`--records-per-second "-1": must be a whole number of at least 0`, "TOPIC: must be given"},
+		"topics limit a --bytes-per-second -5":               {"--bytes-per-second \"-5\": must not be negative\n"},
 		"partitions pause":                                   {"--topic: must be given", "--partition: must be given"},
 		"partitions reset --topic a --partition x --to noon": {`--partition "x": must be a whole number of at least 0`, `--to "noon": must be earliest, latest, an offset, or a time such as 2006-01-02T15:04:05Z`},
 		"partitions reset --topic a --partition 1":           {"--to: must be given"},
 		"partitions reset --topic a --partition 1 --to -3":   {`--to "-3": an offset must not be negative`},
 		"partitions move --topic a --partition 1":            {"--worker: must be given"},
 		"partitions limit --topic a --partition 1":           {"--records-per-second or --bytes-per-second: must be given"},
-		"workers drain":                                      {"accepts 1 arg"},
-		"restore":                                            {"accepts 1 arg"},
+		"workers drain":                                      {"ID: must be given"},
+		"restore":                                            {"FILE: must be given"},
 	} {
 		code, stdout, stderr := command(t.Context(), append(words(line), "--api", "127.0.0.1:1")...)
 		require.Equal(t, exitUsage, code, "%s: %s", line, stderr)
@@ -388,6 +389,9 @@ func TestOffsetsAreShownSavedAndSet(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "offsets.json")
 	require.Equal(t, file+": 2 positions written; of 1 partition none is stored", told(t, base, "offsets export -o "+file))
+	code, _, stderr = command(t.Context(), "offsets", "export", "--output", "/nowhere/off.json", "--api", base)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, stderr, `--output "/nowhere/off.json": cannot be written: no such file or directory`)
 	code, stdout, stderr = command(t.Context(), "offsets", "export", "--api", base)
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout, `"route": "@a@b@1"`)
@@ -397,7 +401,7 @@ func TestOffsetsAreShownSavedAndSet(t *testing.T) {
 	require.Equal(t, "120", first.String())
 
 	for content, says := range map[string]string{
-		`{"v":1,"offsets":[{"topic":"orders","partition":9,"offset":1},{"topic":"nope","partition":0,"offset":1}]}`: `orders-9: it does not exist: partition "orders-9" is not known (not_found, http 404)`,
+		`{"v":1,"offsets":[{"topic":"orders","partition":9,"offset":1},{"topic":"nope","partition":0,"offset":1}]}`: `orders-9: partition "orders-9" is not known (not_found, http 404)`,
 		`{"v":1,"offsets":[{"topic":"orders","partition":0,"offset":-1}]}`:                                          "orders-0: offset -1: must be 0 or more",
 		`{"v":2}`: "v: 2: must be 1",
 		`nothing`: "holds no positions: ",

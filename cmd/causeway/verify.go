@@ -99,7 +99,7 @@ type verifyCommand struct {
 func newVerify(stdout, _ io.Writer) *cobra.Command {
 	v := &verifyCommand{stdout: stdout}
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Read both clusters and compare them record by record: exit 0 equal, 1 different, 2 could not compare", Args: cobra.NoArgs,
+		Use: "verify", Short: "Read both clusters and compare them record by record: exit 0 equal, 1 different, 2 could not compare", Args: asUsed,
 		Example: `  causeway verify --source kafka-a:9092 --target kafka-b:9092 --topics 'orders,payments\..*'`,
 		RunE:    action(v.run),
 	}

@@ -23,7 +23,7 @@ type versionView struct {
 func newVersion(stdout io.Writer) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: asUsed,
 		RunE: func(*cobra.Command, []string) error {
 			v := versionView{Version: version, Revision: builtFrom(), GoVersion: runtime.Version()}
 			return asExit(out.print(stdout, v, func(t *table) { t.row("causeway "+v.Version, v.Revision, v.GoVersion) }))

@@ -33,7 +33,7 @@ type waitCommand struct {
 func newWait(stdout io.Writer) *cobra.Command {
 	w := &waitCommand{stdout: stdout}
 	cmd := &cobra.Command{
-		Use: "wait", Short: "Wait until what is in the source now is on the target: exit 0 when it is, 1 when time ran out", Args: cobra.NoArgs,
+		Use: "wait", Short: "Wait until what is in the source now is on the target: exit 0 when it is, 1 when time ran out", Args: asUsed,
 		RunE: action(w.run),
 	}
 	w.client.flag(cmd)
@@ -45,11 +45,15 @@ func newWait(stdout io.Writer) *cobra.Command {
 }
 
 func (w *waitCommand) run(ctx context.Context) error {
+	var faults []error
 	if w.lag < 0 {
-		return fmt.Errorf("--lag %d: must be 0 or more", w.lag)
+		faults = append(faults, fault("--lag", strconv.FormatInt(w.lag, 10), "must be 0 or more"))
 	}
 	if w.timeout < 0 {
-		return fmt.Errorf("--timeout %s: must be 0s or more", w.timeout)
+		faults = append(faults, fault("--timeout", w.timeout.String(), "must be 0s or more"))
+	}
+	if len(faults) > 0 {
+		return errors.Join(faults...)
 	}
 	deadline := time.Now().Add(w.timeout)
 	for {

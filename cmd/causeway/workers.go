@@ -24,7 +24,7 @@ func newWorkersList(stdout io.Writer) *cobra.Command {
 		filter string
 	)
 	cmd := &cobra.Command{
-		Use: "list", Short: "List workers with state, partitions and throughput", Args: cobra.NoArgs,
+		Use: "list", Short: "List workers with state, partitions and throughput", Args: asUsed,
 		RunE: action(func(ctx context.Context) error {
 			workers, err := getAll[api.Worker](ctx, &c, "/api/v1/workers", filterQuery(filter))
 			if err != nil {
@@ -47,7 +47,7 @@ func newWorkersList(stdout io.Writer) *cobra.Command {
 
 func newWorkersDrain(stdout io.Writer) *cobra.Command {
 	return verb{
-		use: "drain ID", short: "Give all partitions of a worker to the others, and no new ones to it", args: cobra.ExactArgs(1),
+		use: "drain ID", short: "Give all partitions of a worker to the others, and no new ones to it", args: asUsed,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
 			if err := c.send(ctx, http.MethodPost, workerPath(args[0], "drain"), nil, nil); err != nil {
 				return "", err
@@ -71,7 +71,7 @@ func whereTo(ctx context.Context, c *client, drained string) string {
 
 func newWorkersEnable(stdout io.Writer) *cobra.Command {
 	return verb{
-		use: "enable ID", short: "Let a drained worker have its share again", args: cobra.ExactArgs(1),
+		use: "enable ID", short: "Let a drained worker have its share again", args: asUsed,
 		do: func(ctx context.Context, c *client, args []string) (string, error) {
 			return args[0] + ": enabled; it gets its share again", c.send(ctx, http.MethodPost, workerPath(args[0], "enable"), nil, nil)
 		},

@@ -1,12 +1,22 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// ValueError is a text that is not the value that it should be.
+type ValueError struct {
+	Reason string // what it should be
+	Text   string
+}
+
+// Error gives both.
+func (e *ValueError) Error() string { return fmt.Sprintf("%s, got %q", e.Reason, e.Text) }
 
 // Bytes is a size, written as 64KiB, 256MiB, 10GB or a plain number of bytes. It is never negative.
 type Bytes int64
@@ -42,11 +52,13 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		}
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 0 {
-		return fmt.Errorf("want a size such as 64KiB or 256MiB, got %q", text)
-	}
-	if n > math.MaxInt64/size {
-		return fmt.Errorf("size %q is too large", text)
+	switch {
+	case errors.Is(err, strconv.ErrRange) && n > 0, err == nil && n > math.MaxInt64/size:
+		return &ValueError{"is too large", string(text)}
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return &ValueError{"want a size such as 64KiB or 256MiB", string(text)}
+	case n < 0:
+		return &ValueError{"must not be negative", string(text)}
 	}
 	*b = Bytes(n * size)
 	return nil
@@ -77,8 +89,11 @@ type Duration time.Duration
 // UnmarshalText reads what time.ParseDuration does.
 func (d *Duration) UnmarshalText(text []byte) error {
 	span, err := time.ParseDuration(strings.TrimSpace(string(text)))
-	if err != nil || span < 0 {
-		return fmt.Errorf("want a duration such as 200ms, 5s or 1h30m, got %q", text)
+	switch {
+	case err != nil:
+		return &ValueError{"want a duration such as 200ms, 5s or 1h30m", string(text)}
+	case span < 0:
+		return &ValueError{"must not be negative", string(text)}
 	}
 	*d = Duration(span)
 	return nil

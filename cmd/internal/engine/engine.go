@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -96,12 +97,12 @@ func (e *Engine) Snapshot() api.Snapshot {
 
 // WaitCaughtUp asks the connector, for every topic at once if none is named. Then lag holds for each topic, and present is their sum.
 func (e *Engine) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
-	if topic != "" {
-		return e.Connector.WaitCaughtUp(ctx, topic, lag)
-	}
-	names := map[string]struct{}{}
-	for _, p := range e.Status().Partitions {
-		names[p.Source.Topic] = struct{}{}
+	names := map[string]struct{}{topic: {}}
+	if topic == "" {
+		clear(names)
+		for _, p := range e.Status().Partitions {
+			names[p.Source.Topic] = struct{}{}
+		}
 	}
 	type answer struct {
 		present int64
@@ -118,11 +119,13 @@ func (e *Engine) WaitCaughtUp(ctx context.Context, topic string, lag int64) (pre
 			return err
 		})
 	}
-	err = group.Wait()
-	ok = err == nil
+	if err = group.Wait(); err != nil {
+		return 0, false, fmt.Errorf("read the source's ends: %w", err)
+	}
+	ok = true
 	for _, a := range answers {
 		present += a.present
 		ok = ok && a.ok
 	}
-	return present, ok, err
+	return present, ok, nil
 }
