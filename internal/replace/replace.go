@@ -1,4 +1,3 @@
-// Package replace writes files whole. It has no goroutines and imports the standard library alone.
 package replace
 
 import (
