@@ -297,7 +297,9 @@ func (l *link) answered(r *request, now time.Time, trip time.Duration, ok bool) 
 	l.bytes -= int64(r.size)
 	for i := range r.items {
 		s := r.items[i].slot
-		s.prompt.Store(false)
+		if s.private.Load() {
+			s.prompt.Store(false)
+		}
 		if s.flying--; s.flying == 0 {
 			l.flying--
 		}

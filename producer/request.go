@@ -93,7 +93,9 @@ func (r *request) answered(resp *kmsg.ProduceResponse, err error) {
 			r.link.p.metrics.errors.WithLabelValues(fault.Code).Inc()
 		}
 		it.slot.lane.Answer(r.all, base, fault)
-		it.slot.prompt.Store(err == nil && trip < r.link.p.cfg.Late)
+		if it.slot.private.Load() {
+			it.slot.prompt.Store(err == nil && trip < r.link.p.cfg.Late)
+		}
 	}
 	r.link.p.recycle(r)
 }

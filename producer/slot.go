@@ -37,7 +37,7 @@ type Slot struct {
 	link   atomic.Pointer[link]
 
 	private atomic.Bool // goes over a connection of its own, since its answers were late
-	prompt  atomic.Bool // the last answer came in time, and the lane has it
+	prompt  atomic.Bool // while it does: the last answer came in time, and the lane has it
 
 	flying int    // unanswered batches; belongs to the link and is guarded by its mutex
 	read   found  // of the target's log; belongs to the inquiry under way
