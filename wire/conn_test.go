@@ -300,7 +300,11 @@ func TestThrottleIsNoWaitForAnAnswer(t *testing.T) {
 	_, err = p.receive()
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return c.OldestWait() > time.Millisecond }, 20*time.Second, time.Millisecond)
-	require.NoError(t, p.reply(first, func(r kmsg.Response) { r.(*kmsg.MetadataResponse).ThrottleMillis = 1 << 30 })) //nolint:forcetypeassert // it was asked for
+	require.NoError(t, p.reply(first, func(r kmsg.Response) {
+		if m, ok := r.(*kmsg.MetadataResponse); ok {
+			m.ThrottleMillis = 1 << 30
+		}
+	}))
 	require.Eventually(t, func() bool { return c.Throttled() > 0 }, 20*time.Second, time.Millisecond)
 	require.Never(t, func() bool { return c.OldestWait() > time.Millisecond }, 100*time.Millisecond, 10*time.Millisecond)
 	require.Positive(t, c.OldestWait(), "it is unanswered")
