@@ -117,7 +117,7 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	for _, p := range fresh {
 		c.deps.Events.Emit(events.Of(p.source, kind, events.Error, "the partition can't be started").Because(err.Error()))
 	}
-	if news {
+	if news && !errors.Is(err, context.Canceled) {
 		c.deps.Log.Warn("partitions can't be started yet", "partitions", len(parts), "first", parts[0].source.String(), "err", err)
 	}
 }
@@ -327,7 +327,7 @@ func (c *Connector) noZstd(ctx context.Context, target *wire.Metadata) bool {
 func (c *Connector) idExpiration(ctx context.Context) (time.Duration, error) {
 	const kafkaDefault = 24 * time.Hour
 	config, err := c.admin.BrokerConfig(ctx)
-	if passes(err) {
+	if passes(err) || errors.Is(err, context.Canceled) {
 		return 0, err
 	}
 	if err != nil {
