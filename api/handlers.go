@@ -110,7 +110,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	topic := q.Get("topic")
 	lag, err := parseNumber(q, "lag", 0)
-	timeout, err2 := s.parseWait(q, "timeout", 30*time.Second)
+	timeout, err2 := s.parseWait(q, "timeout", usualWait)
 	if err = errors.Join(err, err2); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
