@@ -370,6 +370,35 @@ func TestThrottledPartitionIsNotLate(t *testing.T) {
 	}
 }
 
+// Over TLS the end of a connection whose peer does not read takes seconds. It was made with the link's lock held, for which lanes with news wait, and
+// whoever waits for those lanes.
+func TestLateConnectionIsNotEndedUnderTheLock(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, func(c *Config) { c.Late = 20 * time.Millisecond })
+	r.k.with(func() {
+		r.k.before = func(int32, *kmsg.ProduceRequest) func(route.Partition) error {
+			<-r.k.done
+			return func(route.Partition) error { return nil }
+		}
+	})
+	conn, err := r.p.client.Dial(t.Context(), 0)
+	require.NoError(t, err)
+	l := newLink(r.p, 0) // that nobody watches but the test
+	l.setConn(conn)
+	for i := range int32(2) {
+		s := r.p.Slot(route.Partition{Topic: "t", Partition: i})
+		s.lane = &told{}
+		q := r.p.request(l)
+		q.add(s, make([]byte, 100), true)
+		l.seal(q, nil)
+		require.NoError(t, conn.Produce(&q.wire, q.done))
+	}
+	var slots []*Slot
+	eventually(t, func() bool { slots, _, _ = l.late(); return len(slots) == 1 }, "the first is late")
+	require.NoError(t, conn.Err())
+	conn.Close()
+}
+
 func TestDetachedLaneIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, nil)
