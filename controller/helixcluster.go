@@ -250,6 +250,9 @@ func (c *helixCluster) refresh() {
 
 // publishLocked lays own writes over a state and makes it the present one.
 func (c *helixCluster) publishLocked(s *State) {
+	if len(c.wrote) > 0 {
+		s.Topics = maps.Clone(s.Topics) // readers may have them from an earlier state
+	}
 	for name, own := range c.wrote {
 		if own.gone {
 			delete(s.Topics, name)
@@ -345,8 +348,6 @@ func (c *helixCluster) own(writes ...ownWrite) {
 		c.wrote[w.topic.Name] = w
 	}
 	next := *c.state
-	next.Topics = make(map[string]Topic, len(c.state.Topics)+len(writes))
-	maps.Copy(next.Topics, c.state.Topics)
 	c.publishLocked(&next)
 }
 
