@@ -73,7 +73,7 @@ func TestReads(t *testing.T) {
 		args       []string
 		has, lacks []string
 	}{
-		{"status", []string{"status"}, []string{"@a@b@1", "3 mirroring", "12 records", "topic_discovered orders topic found", "range_skipped orders-1 range skipped (offsets 5 to 9): retention"}, nil},
+		{"status", []string{"status"}, []string{"a -> b (@a@b@1)", "3 mirroring", "12 records", "topic_discovered orders topic found", "range_skipped orders-1 range skipped (offsets 5 to 9): retention"}, nil},
 		{"status json", []string{"status", "-o", "json"}, []string{`"role": "standalone"`, `"recent_events": [`, `"mirroring": 3`}, nil},
 		{"status yaml", []string{"status", "-o", "yaml"}, []string{"role: standalone\n", "lag_records: 12\n"}, []string{"{"}},
 		{"topics", []string{"topics", "list"}, []string{"TOPIC", "orders", "a.orders", "3 mirroring"}, nil},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,7 +76,7 @@ func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error 
 		if r.Reason != "" {
 			state += ": " + r.Reason
 		}
-		t.row("route", r.Name)
+		t.row("route", routeText(r.Name))
 		t.row("state", state)
 		t.row("partitions", states(r.Partitions))
 		t.row("lag", count(r.LagRecords)+" records")
@@ -88,6 +89,15 @@ func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error 
 			t.row("event", e.Time.Format(time.RFC3339)+" "+string(e.Severity)+" "+string(e.Type)+" "+place(e)+" "+eventText(e))
 		}
 	})
+}
+
+// routeText is a route in words, with the name that metrics and logs have for it.
+func routeText(name string) string {
+	parts := strings.Split(name, "@") // @source@target@id
+	if len(parts) != 4 {
+		return name
+	}
+	return fmt.Sprintf("%s -> %s (%s)", parts[1], parts[2], name)
 }
 
 // place names what an event is about.
