@@ -16,7 +16,7 @@ const (
 	doubtTick = 200 * time.Millisecond
 	// checkEvery is how often it is read what is stored of a partition that nobody doubts: an idle one saves nothing, and so would not learn that
 	// its position was deleted or set.
-	checkEvery = time.Minute
+	checkEvery = 2 * time.Minute
 	// mostChecks is how many of those are read at once, so that ten thousand of them are no burst.
 	mostChecks = 100
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -50,16 +51,22 @@ type routeState struct {
 func (c *Connector) Status() Status {
 	s := Status{State: "mirroring", Uptime: time.Since(c.start)}
 	c.mu.Lock()
+	parts := slices.Collect(maps.Values(c.parts))
+	c.mu.Unlock()
+	// Before they are described, since to move ten thousand descriptions costs more than to make them.
+	slices.SortFunc(parts, func(a, b *partition) int { return a.source.Compare(b.source) })
+	s.Partitions = make([]PartitionStatus, len(parts))
+	c.mu.Lock()
 	if c.route.told {
 		s.State, s.Reason = "degraded", c.route.reason
 	}
 	s.RecordsPerSecond = c.route.rate
-	for _, p := range c.parts {
+	for i, p := range parts {
 		if p.lane == nil {
-			s.Partitions = append(s.Partitions, unstarted(p, c.pausedLocked(p.source)))
-			continue
+			s.Partitions[i] = unstarted(p, c.pausedLocked(p.source))
+		} else {
+			s.Partitions[i] = running(p.lane.Status())
 		}
-		s.Partitions = append(s.Partitions, running(p.lane.Status()))
 	}
 	c.mu.Unlock()
 	for i := range s.Partitions {
@@ -79,7 +86,6 @@ func (c *Connector) Status() Status {
 		s.BytesTotal += p.BytesTotal
 		s.BytesPerSecond += p.BytesPerSecond
 	}
-	slices.SortFunc(s.Partitions, func(a, b PartitionStatus) int { return a.Source.Compare(b.Source) })
 	return s
 }
 
@@ -158,10 +164,8 @@ func (c *Connector) watch() {
 	records := c.mirror.Records()
 	c.mu.Lock()
 	r := &c.route
-	for _, p := range c.parts {
-		if p.lane == nil && reason == "" && now.Sub(p.since) > unstartedAfter && !p.halted {
-			reason = p.reason
-		}
+	if reason == "" && c.mirror.Len() < len(c.parts) {
+		reason = c.unstartedLocked(now)
 	}
 	if why := c.troubledLocked(now); reason == "" {
 		reason = why
@@ -189,6 +193,16 @@ func (c *Connector) watch() {
 	if tell != nil {
 		c.deps.Events.Emit(*tell)
 	}
+}
+
+// unstartedLocked says why a partition has not begun to run for long; empty if none is so. The caller holds mu.
+func (c *Connector) unstartedLocked(now time.Time) (reason string) {
+	for _, p := range c.parts {
+		if p.lane == nil && now.Sub(p.since) > unstartedAfter && !p.halted {
+			return p.reason
+		}
+	}
+	return ""
 }
 
 // troubledLocked says which running partitions have long been trying in vain to bring something to their target, which is no cluster out of reach. The

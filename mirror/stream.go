@@ -129,6 +129,16 @@ func (m *Mirror) Commit(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
+// Len counts the lanes.
+func (m *Mirror) Len() (n int) {
+	for _, s := range m.streams {
+		s.mu.Lock()
+		n += len(s.lanes)
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // Lanes lists all lanes, in no order.
 func (m *Mirror) Lanes() []*Lane {
 	var all []*Lane
