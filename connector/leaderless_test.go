@@ -12,15 +12,22 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// One partition was never begun, and its leader is away: the others of the topic have their checkpoints and need nothing of it.
-func TestPartitionThatCannotBeginHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
+// twoOrders is a cluster with topic orders of two partitions, and a client that chooses them.
+func twoOrders(t *testing.T) (*kfake.Cluster, *kgo.Client) {
+	t.Helper()
 	kc, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "orders"))
 	require.NoError(t, err)
 	t.Cleanup(kc.Close)
 	cl, err := kgo.NewClient(kgo.SeedBrokers(kc.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	t.Cleanup(cl.Close)
+	return kc, cl
+}
+
+// One partition was never begun, and its leader is away: the others of the topic have their checkpoints and need nothing of it.
+func TestPartitionThatCannotBeginHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	kc, cl := twoOrders(t)
 	old, fresh := route.Partition{Topic: "orders"}, route.Partition{Topic: "orders", Partition: 1}
 	state := t.TempDir()
 	produce(t, cl, &kgo.Record{Topic: "orders", Partition: 0, Value: []byte("a")})
@@ -56,12 +63,7 @@ func TestPartitionThatCannotBeginHoldsUpNoOther(t *testing.T) {
 // A controller was told of more partitions than the source has, and those which it has stood still with the others, each naming another's fault.
 func TestPartitionThatTheSourceDoesNotHaveHaltsNoOther(t *testing.T) {
 	t.Parallel()
-	kc, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "orders"))
-	require.NoError(t, err)
-	t.Cleanup(kc.Close)
-	cl, err := kgo.NewClient(kgo.SeedBrokers(kc.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	require.NoError(t, err)
-	t.Cleanup(cl.Close)
+	kc, cl := twoOrders(t)
 	produce(t, cl, &kgo.Record{Topic: "orders", Partition: 0, Value: []byte("a")}, &kgo.Record{Topic: "orders", Partition: 1, Value: []byte("b")})
 	c, stop := start(t, kc.ListenAddrs(), kc.ListenAddrs(), t.TempDir(), nil)
 	c.Add(parts("orders", 4)...)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
@@ -32,31 +32,24 @@ func (c *Connector) load(ctx context.Context, t *pair, keys []route.Partition) (
 		return nil, storeError("load checkpoints", err)
 	}
 	known = map[route.Partition]offsets.Checkpoint{}
-	var good []*partition
-	for _, p := range t.parts {
+	c.leaveOutIf(t, func(p *partition) error {
 		one, err := c.deps.Store.Load(ctx, []route.Partition{p.source})
 		if err != nil {
-			c.blocked([]*partition{p}, storeError("load checkpoint", err))
-			continue
+			return storeError("load checkpoint", err)
 		}
-		if at, ok := one[p.source]; ok {
-			known[p.source] = at
-		}
-		good = append(good, p)
-	}
-	t.parts = good
+		maps.Copy(known, one)
+		return nil
+	})
 	c.leaveOutLost(t, known)
 	return known, nil
 }
 
 // leaveOutLost halts the partitions that ran here and of which the store knows nothing any more: they must not begin as if they were new.
 func (c *Connector) leaveOutLost(t *pair, known map[route.Partition]offsets.Checkpoint) {
-	t.parts = slices.DeleteFunc(t.parts, func(p *partition) bool {
-		_, there := known[p.source]
-		lost := p.begun && !there
-		if lost {
-			c.blocked([]*partition{p}, storeError(fmt.Sprintf("load checkpoint of %s", p.source), offsets.ErrMissing))
+	c.leaveOutIf(t, func(p *partition) error {
+		if _, there := known[p.source]; there || !p.begun {
+			return nil
 		}
-		return lost
+		return storeError(fmt.Sprintf("load checkpoint of %s", p.source), offsets.ErrMissing)
 	})
 }
