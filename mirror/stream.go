@@ -143,11 +143,7 @@ func (m *Mirror) Len() (n int) {
 func (m *Mirror) Lanes() []*Lane {
 	var all []*Lane
 	for _, s := range m.streams {
-		s.mu.Lock()
-		for _, l := range s.lanes {
-			all = append(all, l)
-		}
-		s.mu.Unlock()
+		all = append(all, s.list()...)
 	}
 	return all
 }
