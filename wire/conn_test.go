@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -80,57 +81,60 @@ func TestAnswersThatEndTheConnection(t *testing.T) {
 }
 
 func TestLateAnswerEndsTheConnection(t *testing.T) {
-	t.Parallel()
-	c, p := connected(t, quick())
-	go io.Copy(io.Discard, p)
-	var got outcomes
-	require.Zero(t, c.OldestWait())
-	_, err := c.Call(t.Context(), kmsg.NewPtrMetadataRequest())
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	require.ErrorContains(t, err, "Metadata")
-	require.Zero(t, got.count())
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		c, p := piped(t, cfg)
+		go io.Copy(io.Discard, p)
+		require.Zero(t, c.OldestWait())
+		started := time.Now()
+		_, err := c.Call(t.Context(), kmsg.NewPtrMetadataRequest())
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.ErrorContains(t, err, "Metadata")
+		require.Equal(t, cfg.RequestTimeout, time.Since(started))
+	})
 }
 
 func TestDeadlineRunsFromBeingTheOldest(t *testing.T) {
-	t.Parallel()
-	cfg := quick()
-	c, p := connected(t, cfg)
-	const requests = 4
-	go func() {
-		for range requests {
-			f, err := p.receive()
-			if err != nil {
-				return
-			}
-			<-time.After(cfg.RequestTimeout * 2 / 3)
-			if p.reply(f, nil) != nil {
-				return
-			}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		c, p := piped(t, cfg)
+		const requests = 4
+		var errs [requests]error
+		var calls sync.WaitGroup
+		for i := range requests {
+			calls.Go(func() { _, errs[i] = c.Call(t.Context(), kmsg.NewPtrMetadataRequest()) })
 		}
-	}()
-	var wg sync.WaitGroup
-	errs := make([]error, requests)
-	for i := range requests {
-		wg.Go(func() { _, errs[i] = c.Call(t.Context(), kmsg.NewPtrMetadataRequest()) })
-	}
-	require.Eventually(t, func() bool { n, _ := c.Unanswered(); return n == requests }, time.Second, time.Millisecond)
-	require.Positive(t, c.OldestWait())
-	wg.Wait()
-	require.NoError(t, errors.Join(errs...))
-	n, bytes := c.Unanswered()
-	require.Zero(t, n)
-	require.Zero(t, bytes)
+		var asked [requests]frame
+		for i := range asked {
+			f, err := p.receive()
+			require.NoError(t, err)
+			asked[i] = f
+		}
+		for i, f := range asked {
+			time.Sleep(cfg.RequestTimeout - 1)
+			n, _ := c.Unanswered()
+			require.Equal(t, requests-i, n)
+			require.Equal(t, cfg.RequestTimeout-1, c.OldestWait())
+			require.NoError(t, p.reply(f, nil))
+			synctest.Wait()
+		}
+		calls.Wait()
+		require.NoError(t, errors.Join(errs[:]...))
+		n, bytes := c.Unanswered()
+		require.Zero(t, n)
+		require.Zero(t, bytes)
+	})
 }
 
 func TestProducePeerThatNeverReads(t *testing.T) {
-	t.Parallel()
-	c, _ := connected(t, quick())
-	var got outcomes
-	p := oneBatch(make([]byte, 64<<20))
-	require.NoError(t, c.Produce(p, got.of(0)))
-	<-c.Done()
-	require.Equal(t, []int{0}, got.ids)
-	require.ErrorIs(t, got.errs[0], os.ErrDeadlineExceeded)
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := piped(t, DefaultConfig())
+		var got outcomes
+		require.NoError(t, c.Produce(oneBatch(make([]byte, 64<<20)), got.of(0)))
+		<-c.Done()
+		require.Equal(t, []int{0}, got.ids)
+		require.ErrorIs(t, got.errs[0], os.ErrDeadlineExceeded)
+	})
 }
 
 func TestCutLinkFailsAllInOrder(t *testing.T) {
@@ -267,23 +271,23 @@ func TestRandomCuts(t *testing.T) {
 }
 
 func TestThrottleDelaysTheNextSend(t *testing.T) {
-	t.Parallel()
-	const ms = 1500
-	cfg := quick() // an answer that the broker delays with the throttle is not late
-	cfg.RequestTimeout = ms * 2 / 3 * time.Millisecond
-	c, p := connected(t, cfg)
-	go p.serve(func(r kmsg.Response) {
-		if m, ok := r.(*kmsg.MetadataResponse); ok {
-			m.ThrottleMillis = ms
-		}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		throttle := 2 * cfg.RequestTimeout
+		c, p := piped(t, cfg)
+		go p.serve(func(r kmsg.Response) {
+			if m, ok := r.(*kmsg.MetadataResponse); ok {
+				m.ThrottleMillis = int32(throttle.Milliseconds())
+			}
+		})
+		_, err := c.Call(t.Context(), kmsg.NewPtrMetadataRequest())
+		require.NoError(t, err)
+		require.Equal(t, throttle, c.Throttled())
+		started := time.Now()
+		_, err = produce(t, c, oneBatch(nil))
+		require.NoError(t, err)
+		require.Equal(t, throttle, time.Since(started))
 	})
-	_, err := c.Call(t.Context(), kmsg.NewPtrMetadataRequest())
-	require.NoError(t, err)
-	started := time.Now()
-	require.Positive(t, c.Throttled())
-	_, err = produce(t, c, oneBatch(nil))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, time.Since(started), ms*time.Millisecond*9/10)
 }
 
 // A broker that throttles reads nothing for a while, and what is unanswered meanwhile was taken for late.

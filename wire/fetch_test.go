@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -171,32 +172,33 @@ func TestReservationIsTakenOver(t *testing.T) {
 
 // A link that is thin but alive must not be taken for dead in the middle of a large answer: it would be fetched again for ever.
 func TestSlowLargeAnswerIsNotLate(t *testing.T) {
-	t.Parallel()
-	cfg := quick()
-	c, p := connected(t, cfg)
-	go func() {
-		f, err := p.receive()
-		if err != nil {
-			return
-		}
-		resp := kmsg.NewPtrFetchResponse()
-		resp.Version = f.version
-		resp.Topics = []kmsg.FetchResponseTopic{{Partitions: []kmsg.FetchResponseTopicPartition{{RecordBatches: make([]byte, 4<<20)}}}}
-		for b := answer(f.corr, resp); len(b) > 0; {
-			n := min(len(b), 1<<20)
-			if _, err = p.Write(b[:n]); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		c, p := piped(t, cfg)
+		go func() {
+			f, err := p.receive()
+			if err != nil {
 				return
 			}
-			b = b[n:]
-			<-time.After(cfg.RequestTimeout / 2)
-		}
-	}()
-	req := fetchRequest("t", [16]byte{1}, 0)
-	req.MaxWaitMillis = 0
-	resp, s, err := c.Fetch(t.Context(), req, newPool(10<<20), 0)
-	require.NoError(t, err)
-	require.Len(t, resp.Topics[0].Partitions[0].RecordBatches, 4<<20)
-	s.Release()
+			resp := kmsg.NewPtrFetchResponse()
+			resp.Version = f.version
+			resp.Topics = []kmsg.FetchResponseTopic{{Partitions: []kmsg.FetchResponseTopicPartition{{RecordBatches: make([]byte, 4<<20)}}}}
+			for b := answer(f.corr, resp); len(b) > 0; {
+				time.Sleep(cfg.RequestTimeout * 2 / 5)
+				n := min(len(b), 1<<20)
+				if _, err = p.Write(b[:n]); err != nil {
+					return
+				}
+				b = b[n:]
+			}
+		}()
+		req := fetchRequest("t", [16]byte{1}, 0)
+		req.MaxWaitMillis = 0
+		resp, s, err := c.Fetch(t.Context(), req, newPool(10<<20), 0)
+		require.NoError(t, err)
+		require.Len(t, resp.Topics[0].Partitions[0].RecordBatches, 4<<20)
+		s.Release()
+	})
 }
 
 func TestLargeAnswersOfOtherKinds(t *testing.T) {

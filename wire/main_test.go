@@ -20,13 +20,10 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// quick is for tests in which something must be late.
+// quick is for tests in which something is dialled, asked or authenticated again.
 func quick() Config {
 	cfg := DefaultConfig()
-	cfg.RequestTimeout = time.Second
-	cfg.ProduceMargin = time.Second
-	cfg.DialTimeout = 3 * time.Second
-	cfg.ProbeTimeout = time.Second
+	cfg.ProbeTimeout = 2 * time.Second
 	cfg.WriteGrace = 200 * time.Millisecond
 	cfg.RenewalGap = 10 * time.Millisecond
 	cfg.RedialBackoff = 10 * time.Millisecond

@@ -34,6 +34,18 @@ func connected(t testing.TB, cfg Config) (*Conn, *peer) {
 	return c, &peer{Conn: other, in: bufio.NewReaderSize(other, 1<<16)}
 }
 
+// piped is connected without a socket, for a synctest bubble: there time stands still while anybody computes, so that no slow machine makes an
+// answer late.
+func piped(t testing.TB, cfg Config) (*Conn, *peer) {
+	t.Helper()
+	nc, other := net.Pipe()
+	c := newConn(nc, 1, "pipe", "id", cfg)
+	c.versions.learn(everyVersion())
+	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = other.Close() })
+	return c, &peer{Conn: other, in: bufio.NewReaderSize(other, 1<<16)}
+}
+
 func everyVersion() []kmsg.ApiVersionsResponseApiKey {
 	var keys []kmsg.ApiVersionsResponseApiKey
 	for k := range int16(kmsg.MaxKey + 1) {
