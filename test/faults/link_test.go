@@ -21,7 +21,7 @@ func sides(k *kafkatest.Cluster) map[string]struct{ src, dst []string } {
 
 func TestLinkCutAndBlackholed(t *testing.T) {
 	t.Parallel()
-	for name, version := range map[string]string{"kafka 3": kafkatest.Kafka3, "kafka 4": kafkatest.Kafka4} {
+	for name, version := range lines(kafkatest.Kafka4) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := kafkatest.Shared(t, version) // no other test of this package goes through its proxy

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -18,9 +19,19 @@ func rounds(short, long int) int {
 	return short
 }
 
+// lines are the lines of Kafka, by name, that a test's faults are tried on: both in long runs, only the given one in short ones, where other tests
+// take the other.
+func lines(short string) map[string]string {
+	all := map[string]string{"kafka 3": kafkatest.Kafka3, "kafka 4": kafkatest.Kafka4}
+	if !testkit.Long() {
+		maps.DeleteFunc(all, func(_, version string) bool { return version != short })
+	}
+	return all
+}
+
 func TestKilledAtRandomInstants(t *testing.T) {
 	t.Parallel()
-	for name, version := range map[string]string{"kafka 3": kafkatest.Kafka3, "kafka 4": kafkatest.Kafka4} {
+	for name, version := range lines(kafkatest.Kafka3) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := kafkatest.Shared(t, version)

@@ -7,22 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
 // TestEverythingAtOnce lets two owners that both believe that every partition is theirs meet deaths and pauses of their own and of the
-// target's brokers, and links that are cut, in an order that nobody chose. Long runs do it on both kinds of cluster.
+// target's brokers, and links that are cut, in an order that nobody chose.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
-	t.Run("kafka 3", func(t *testing.T) {
-		t.Parallel()
-		torment(t, kafkatest.Kafka3)
-	})
-	if testkit.Long() {
-		t.Run("kafka 4", func(t *testing.T) {
+	for name, version := range lines(kafkatest.Kafka3) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			torment(t, kafkatest.Kafka4)
+			torment(t, version)
 		})
 	}
 }
