@@ -16,7 +16,7 @@ type extent struct {
 	// Incidents are repeated with the short session timeout; those that take about as long as it also happen once with the default.
 	short, usual time.Duration
 	rounds       int
-	calm         time.Duration // before each incident
+	calm         time.Duration // before each incident, beyond what it takes
 	rest         time.Duration // before all partitions are watched
 	topics       int           // of the large cluster
 	more         int           // topics that are added to it one by one
@@ -75,8 +75,8 @@ func (l *lab) cluster(ctx context.Context) (rep *report, err error) {
 func (e extent) about() string {
 	return fmt.Sprintf("Two controllers, three workers and one ZooKeeper, all with their defaults but the session timeout. Incidents: %d records/s in %d partitions; "+
 		"a consumer of the target notes when each partition advances. A pause counts as none when the longest gap of any partition is at most %.1f s longer than "+
-		"the longest of the %v before. Thousands: %d topics of %d partitions, one controller. uReplicator's figures are what the real one did on another day and a machine of this kind.",
-		e.rate, e.partitions, noise, e.calm, e.topics, crowdPartitions)
+		"the longest in as much time before the incident. Thousands: %d topics of %d partitions, one controller. uReplicator's figures are what the real one did on another day and a machine of this kind.",
+		e.rate, e.partitions, noise, e.topics, crowdPartitions)
 }
 
 // repeatedly has each incident happen so many times.

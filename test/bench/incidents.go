@@ -93,9 +93,10 @@ type toll struct {
 	repeated float64 // records that came twice
 }
 
-// suffer has something happen and waits until owners are as they shall be and all partitions advance.
-func (d *drill) suffer(ctx context.Context, happen func() error, over func(owners map[int]string) bool) (toll, error) {
-	if err := pause(ctx, d.size.calm); err != nil {
+// suffer has something happen that takes about so long and waits until owners are as they shall be and all partitions advance.
+func (d *drill) suffer(ctx context.Context, lasts time.Duration, happen func() error, over func(owners map[int]string) bool) (toll, error) {
+	calm := time.Now()
+	if err := pause(ctx, lasts+d.size.calm); err != nil {
 		return toll{}, err
 	}
 	before, err := d.crew.owners(ctx, d.pulse.topic)
@@ -124,17 +125,20 @@ func (d *drill) suffer(ctx context.Context, happen func() error, over func(owner
 	if after, err = d.crew.owners(ctx, d.pulse.topic); err != nil {
 		return toll{}, err
 	}
-	t := d.gaps(before, after, at, time.Now())
+	t := d.gaps(before, after, calm, at, time.Now())
 	t.repeated = float64(d.pulse.repeats() - repeats)
 	return t, nil
 }
 
-// gaps sums up the time from an incident to now.
-func (d *drill) gaps(before, after map[int]string, at, now time.Time) toll {
+// gaps sums up the time from an incident to now, against that from calm on.
+func (d *drill) gaps(before, after map[int]string, calm, at, now time.Time) toll {
 	var t toll
 	usual := 0.0
+	if equal := at.Add(at.Sub(now)); equal.After(calm) { // the longest of few gaps is shorter than that of many
+		calm = equal
+	}
 	for p := range d.pulse.partitions {
-		gap, _ := d.pulse.gap(p, at.Add(-d.size.calm), at)
+		gap, _ := d.pulse.gap(p, calm, at)
 		usual = max(usual, gap.Seconds())
 	}
 	for p := range d.pulse.partitions {
@@ -184,7 +188,7 @@ func (d *drill) kill(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	t, err := d.suffer(ctx, d.crew.member(id).program.Kill, gone(id))
+	t, err := d.suffer(ctx, d.crew.session, d.crew.member(id).program.Kill, gone(id))
 	if err != nil {
 		return fmt.Errorf("worker killed: %w", err)
 	}
@@ -201,7 +205,7 @@ func (d *drill) terminate(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	t, err := d.suffer(ctx, d.crew.member(id).program.Stop, gone(id))
+	t, err := d.suffer(ctx, 0, d.crew.member(id).program.Stop, gone(id))
 	if err != nil {
 		return fmt.Errorf("worker terminated: %w", err)
 	}
@@ -217,7 +221,7 @@ func (d *drill) terminate(ctx context.Context, id string) error {
 func (d *drill) join(ctx context.Context, id string) error {
 	start := func() error { return d.crew.start(kindWorker, id, usualMemory) }
 	var owners map[int]string
-	t, err := d.suffer(ctx, start, func(now map[int]string) bool { owners = now; return owned(now, id) > 0 })
+	t, err := d.suffer(ctx, 0, start, func(now map[int]string) bool { owners = now; return owned(now, id) > 0 })
 	if err != nil {
 		return fmt.Errorf("worker joins: %w", err)
 	}
@@ -242,7 +246,7 @@ func (d *drill) behead(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.source.clean(ctx, door), l.target.clean(ctx, door)) }()
 	wrote := 0.0
-	t, err := d.suffer(ctx, func() error {
+	t, err := d.suffer(ctx, d.crew.session, func() error {
 		began := time.Now()
 		if err := leads.program.Kill(); err != nil {
 			return err
