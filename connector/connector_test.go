@@ -2,6 +2,7 @@ package connector_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -49,7 +50,15 @@ func startAs(t *testing.T, src, dst []string, store offsets.Store, change func(*
 	c *connector.Connector, happened *events.Log, stop func(),
 ) {
 	t.Helper()
-	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}})
+	return startLogged(t, src, dst, store, testWriter{t}, change)
+}
+
+// startLogged is startAs with its log written elsewhere.
+func startLogged(t *testing.T, src, dst []string, store offsets.Store, out io.Writer, change func(*connector.Config, *handler.Config)) (
+	c *connector.Connector, happened *events.Log, stop func(),
+) {
+	t.Helper()
+	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: out})
 	cfg := connector.DefaultConfig()
 	cfg.CommitInterval = 200 * time.Millisecond
 	hc := handler.DefaultConfig()

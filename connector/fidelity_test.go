@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/causeway-mirror/causeway/connector"
+	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
@@ -74,7 +76,7 @@ func produce(t *testing.T, cl *kgo.Client, rs ...*kgo.Record) {
 	require.NoError(t, cl.ProduceSync(t.Context(), rs...).FirstErr())
 }
 
-func TestAbortedAndOpenTransactionsStayAway(t *testing.T) {
+func TestC1AbortedAndOpenTransactionsStayAway(t *testing.T) {
 	t.Parallel()
 	k := kafkatest.Shared(t, kafkatest.Kafka3)
 	k.CreateTopic(t, "txn", 1, nil)
@@ -97,7 +99,7 @@ func TestAbortedAndOpenTransactionsStayAway(t *testing.T) {
 	require.Zero(t, c.Status().Partitions[0].LagRecords, "the last thing in the log is a marker: it must not count as lag")
 }
 
-func TestNullsHeadersAndOddRecordsStayAsTheyAre(t *testing.T) {
+func TestC3NullsHeadersAndOddRecordsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	k := kafkatest.Shared(t, kafkatest.Kafka3)
 	k.CreateTopic(t, "odd", 1, nil)
@@ -151,7 +153,7 @@ func TestThinnedBatchesOfCompactedTopicArriveDense(t *testing.T) {
 	equal(t, k, "thin")
 }
 
-func TestDeletedKeyIsAbsentAfterCleaningTheCopy(t *testing.T) {
+func TestC2DeletedKeyIsAbsentAfterCleaningTheCopy(t *testing.T) {
 	t.Parallel()
 	k := kafkatest.Start(t, kafkatest.Options{Version: kafkatest.Kafka4, Config: map[string]string{"log.cleaner.backoff.ms": "200"}})
 	k.CreateTopic(t, "gone", 1, map[string]string{"cleanup.policy": "compact"})
@@ -181,7 +183,7 @@ func hasKey(t *testing.T, k *kafkatest.Cluster, topic, key string) bool {
 	return found
 }
 
-func TestTimestampTypes(t *testing.T) {
+func TestC4TimestampTypes(t *testing.T) {
 	t.Parallel()
 	k := kafkatest.Shared(t, kafkatest.Kafka3)
 	for _, src := range []string{"CreateTime", "LogAppendTime"} {
@@ -216,7 +218,7 @@ func TestTimestampTypes(t *testing.T) {
 	}
 }
 
-func TestFormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) { //nolint:tparallel // its subtests share one broker and one topic name each
+func TestC5FormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) { //nolint:tparallel // its subtests share one broker and one topic name each
 	t.Parallel()
 	k := kafkatest.Start(t, kafkatest.Options{Version: kafkatest.Kafka3, Proxy: true, Config: map[string]string{
 		"inter.broker.protocol.version": "2.8", "log.message.format.version": "2.8",
@@ -252,10 +254,14 @@ func TestFormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) { //nolint:tpara
 		k.CreateTopic(t, "gzip", 2, nil)
 		k.CreateTopic(t, "gzip-copy", 2, map[string]string{"compression.type": "gzip"})
 		kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: "gzip", Records: 1000})
-		c, stop := start(t, k.Bootstrap(), k.Bootstrap(), t.TempDir(), nil)
+		store, err := bolt.Open(t.TempDir())
+		require.NoError(t, err)
+		log := newWritten(t)
+		c, _, stop := startLogged(t, k.Bootstrap(), k.Bootstrap(), store, log, func(*connector.Config, *handler.Config) {})
 		c.Add(parts("gzip", 2)...)
 		caughtUp(t, c, "gzip")
 		require.Equal(t, "raw", c.Status().Partitions[0].Path)
+		require.Equal(t, 1, log.count(recompresses("gzip-copy", "gzip")))
 		stop()
 		equal(t, k, "gzip")
 	})

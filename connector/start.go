@@ -381,12 +381,23 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 		return err
 	}
 	for _, p := range t.parts {
+	if codec := recompression(t.configs); codec != "" && len(t.parts) > 0 {
+		c.deps.Log.Warn("target topic recompresses what comes in another codec", "topic", t.topic.Target, "compression_type", codec)
+	}
 		c.run(ctx, t, p, ready[p.source])
 	}
 	return nil
 }
 
 // leaveOutIf tells of each partition that has a reason not to start, and takes it out of t.parts.
+// recompression is the codec to which the target's brokers bring batches that have another one, at their own cost; empty where they keep what comes.
+func recompression(configs map[string]string) string {
+	if codec := configs["compression.type"]; codec != "producer" {
+		return codec
+	}
+	return ""
+}
+
 func (c *Connector) leaveOutIf(t *pair, reason func(*partition) error) {
 	t.parts = slices.DeleteFunc(t.parts, func(p *partition) bool {
 		err := reason(p)
