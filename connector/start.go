@@ -185,9 +185,10 @@ func (c *Connector) mapped(names []string, byTopic map[string]*pair, source *wir
 		}
 		meta, ok := source.Topics[name]
 		if !ok || meta.Err != nil || len(meta.Partitions) == 0 {
-			c.blocked(t.parts, fmt.Errorf("source topic %s: %w", name, cmpErr(meta.Err)))
+			c.blocked(t.parts, c.unknown(t, name, meta.Err))
 			continue
 		}
+		c.present(t)
 		t.topic, t.source = topic, meta
 		c.aim(t, func(p route.Partition) int32 { return p.Partition }) // until the partitions are aligned
 		targets = append(targets, topic.Target)
@@ -256,7 +257,7 @@ func (c *Connector) shape(ctx context.Context, t *pair, now wire.TopicMetadata) 
 	case have == 0:
 		spec := cluster.TopicSpec{Name: t.topic.Target, Partitions: want, ReplicationFactor: -1}
 		if err := c.admin.CreateTopic(ctx, spec); err != nil {
-			return false, fmt.Errorf("create target topic: %w", err)
+			return false, uncreated(err)
 		}
 		return true, nil
 	case c.cfg.CreateTopics:
@@ -380,16 +381,15 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	if err := c.unclean(ctx, ready); err != nil { // last: whether an end was clean decides what a new epoch has to tell
 		return err
 	}
-	for _, p := range t.parts {
 	if codec := recompression(t.configs); codec != "" && len(t.parts) > 0 {
 		c.deps.Log.Warn("target topic recompresses what comes in another codec", "topic", t.topic.Target, "compression_type", codec)
 	}
+	for _, p := range t.parts {
 		c.run(ctx, t, p, ready[p.source])
 	}
 	return nil
 }
 
-// leaveOutIf tells of each partition that has a reason not to start, and takes it out of t.parts.
 // recompression is the codec to which the target's brokers bring batches that have another one, at their own cost; empty where they keep what comes.
 func recompression(configs map[string]string) string {
 	if codec := configs["compression.type"]; codec != "producer" {
@@ -398,6 +398,7 @@ func recompression(configs map[string]string) string {
 	return ""
 }
 
+// leaveOutIf tells of each partition that has a reason not to start, and takes it out of t.parts.
 func (c *Connector) leaveOutIf(t *pair, reason func(*partition) error) {
 	t.parts = slices.DeleteFunc(t.parts, func(p *partition) bool {
 		err := reason(p)
@@ -458,6 +459,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 		c.mirror.Remove(lane)
 		return
 	}
+	c.waits.Signal(source.Topic) // its checkpoint may lie where somebody waits for it
 	if recovered {
 		c.deps.Events.Emit(events.Of(source, events.PartitionRecovered, events.Info, "the partition runs"))
 	}

@@ -1,0 +1,60 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/causeway-mirror/causeway/cluster"
+)
+
+// A topic that its source does not have, or that its target refuses, is the trouble of its own partitions: they halt, and the route is well.
+
+// absentFor is for how long a source must not know a topic before that is believed: a broker that has just started knows none.
+const absentFor = 30 * time.Second
+
+// unknown says why a topic can't be started of which the source tells no partitions.
+func (c *Connector) unknown(t *pair, name string, cause error) error {
+	err := fmt.Errorf("source topic %s: %w", name, cmpErr(cause))
+	switch {
+	case errors.Is(cause, kerr.TopicAuthorizationFailed):
+		return &haltError{err}
+	case cause != nil && !errors.Is(cause, kerr.UnknownTopicOrPartition):
+		return err
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lasts := false
+	for _, p := range t.parts {
+		if p.absent.IsZero() {
+			p.absent = now
+		}
+		lasts = lasts || now.Sub(p.absent) >= absentFor
+	}
+	if lasts {
+		return &haltError{err}
+	}
+	return err
+}
+
+// present notes that the source has the topic.
+func (c *Connector) present(t *pair) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range t.parts {
+		p.absent = time.Time{}
+	}
+}
+
+// uncreated says why a target topic could not be made. What is refused the way it is asked for, such as a name that collides with another's, somebody
+// must change or allow.
+func uncreated(cause error) error {
+	err := fmt.Errorf("create target topic: %w", cause)
+	if class := cluster.Classify(cause); class == cluster.Authorization || class == cluster.Invalid {
+		return &haltError{err}
+	}
+	return err
+}
