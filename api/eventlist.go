@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,16 +32,16 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}
-	match := func(e *events.Event) bool { return eventMatches(e, q.Get("type"), ask.filter) }
+	wanted := eventFilter{events.Type(q.Get("type")), ask.filter}
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		if last, lastErr := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); lastErr == nil {
 			since = last // a browser that reconnects says where it was
 		}
-		s.stream(w, r, since, match)
+		s.stream(w, r, since, wanted)
 		return
 	}
 	s.extend(w, wait)
-	found := s.await(r, max(since, after), wait, match)
+	found := s.await(r.Context(), max(since, after), wait, wanted)
 	answer(w, http.StatusOK, pageOfEvents(found, ask))
 }
 
@@ -58,32 +59,32 @@ func knownType(kind string) error {
 	return fmt.Errorf("type %q: must be one of %s", kind, strings.Join(names, ", "))
 }
 
-func eventMatches(e *events.Event, kind, filter string) bool {
-	if kind != "" && string(e.Type) != kind {
+// eventFilter is which events are asked for.
+type eventFilter struct {
+	kind events.Type // "" = all
+	text string      // in lower case
+}
+
+func (f eventFilter) matches(e *events.Event) bool {
+	if f.kind != "" && e.Type != f.kind {
 		return false
 	}
 	text := strings.ToLower(string(e.Type) + " " + e.Topic + " " + e.Message + " " + e.Reason)
-	return filter == "" || strings.Contains(text, filter)
+	return f.text == "" || strings.Contains(text, f.text)
 }
 
 // await returns the matching events newer than since; if there is none it waits for one.
-func (s *Server) await(r *http.Request, since int64, wait time.Duration, match func(*events.Event) bool) []events.Event {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		found, fresh := s.deps.Events.Since(since)
-		found = slices.DeleteFunc(found, func(e events.Event) bool { return !match(&e) })
-		if len(found) > 0 || wait == 0 {
-			return found
-		}
-		select {
-		case <-fresh:
-		case <-timer.C:
-			return nil
-		case <-r.Context().Done():
-			return nil
-		}
+func (s *Server) await(ctx context.Context, since int64, wait time.Duration, ask eventFilter) (found []events.Event) {
+	ready := func() bool {
+		found = slices.DeleteFunc(s.deps.Events.Since(since), func(e events.Event) bool { return !ask.matches(&e) })
+		return len(found) > 0
 	}
+	if wait > 0 {
+		s.deps.Events.Await(ctx, wait, ask.kind, ready)
+	} else {
+		ready()
+	}
+	return found
 }
 
 func pageOfEvents(found []events.Event, ask page) List[events.Event] {
@@ -101,34 +102,31 @@ func pageOfEvents(found []events.Event, ask page) List[events.Event] {
 }
 
 // stream writes matching events as server-sent events until the client leaves or the server stops.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, since int64, match func(*events.Event) bool) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, since int64, wanted eventFilter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	for {
-		found, fresh := s.deps.Events.Since(since)
+	var found []events.Event
+	more := func() bool {
+		found = s.deps.Events.Since(since)
+		return len(found) > 0
+	}
+	for r.Context().Err() == nil {
 		s.extend(w, heartbeat) // over HTTP/2 a deadline ends the answer, also while nothing is written
-		for i := range found {
-			since = found[i].ID
-			if match(&found[i]) && writeEvent(w, &found[i]) != nil {
-				return
-			}
-		}
 		if control.Flush() != nil {
 			return
 		}
-		select {
-		case <-fresh:
-		case <-beat.C:
-			s.extend(w, heartbeat)
+		if !s.deps.Events.Await(r.Context(), heartbeat, wanted.kind, more) {
 			if _, err := w.Write([]byte(": still here\n\n")); err != nil {
 				return
 			}
-		case <-r.Context().Done():
-			return
+		}
+		for i := range found {
+			since = found[i].ID
+			if wanted.matches(&found[i]) && writeEvent(w, &found[i]) != nil {
+				return
+			}
 		}
 	}
 }

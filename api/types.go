@@ -21,8 +21,11 @@ type Mirror interface {
 
 // Events is the part of an event log that the API reads.
 type Events interface {
-	// Since returns the kept events with a greater id, oldest first, and a channel that closes when there is a newer one.
-	Since(id int64) ([]events.Event, <-chan struct{})
+	// Since returns the kept events with a greater id, oldest first.
+	Since(id int64) []events.Event
+	// Await returns true as soon as ready says so, which is asked at the call and at each event of a type ("" = of any); false if ctx ends first, or
+	// after limit (0 = none).
+	Await(ctx context.Context, limit time.Duration, of events.Type, ready func() bool) bool
 }
 
 // Snapshot is the state of a route at one moment.

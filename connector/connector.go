@@ -21,6 +21,7 @@ import (
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/producer"
+	"github.com/causeway-mirror/causeway/purgatory"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/wire"
 )
@@ -54,6 +55,7 @@ type Connector struct {
 	drains sync.WaitGroup // partitions on their way out
 
 	claims *claims
+	waits  *purgatory.Purgatory[string] // for acked positions, by source topic
 
 	mu        sync.Mutex // guards what follows; taken before a lane's and those of the two ends, never while one of them is held
 	parts     map[route.Partition]*partition
@@ -109,9 +111,10 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 		claims: newClaims(deps.Store, deps.Worker),
 	}
 	label := deps.Route.String()
+	c.waits = purgatory.New[string]("positions", label, deps.Registerer)
 	c.mirror = mirror.New(cfg.mirror(), mirror.Deps{
 		Saver: deps.Store, Events: deps.Events, Pool: c.pool, Log: deps.Log.Named("mirror"), Registerer: deps.Registerer, Route: label,
-		Worker: deps.Worker, Waiting: c.waiting,
+		Worker: deps.Worker, Waiting: c.waiting, Moved: func(p route.Partition) { c.waits.Signal(p.Topic) },
 	})
 	c.mirror.SetLimits(cfg.Limits)
 	c.producer = producer.New(cfg.producer(), producer.Deps{Client: target, Log: deps.Log.Named("producer"), Registerer: deps.Registerer, Route: label})
@@ -130,6 +133,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	// The parts outlive ctx: they are needed to drain.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	defer c.waits.Close() // nothing moves any more
 	g, work := errgroup.WithContext(work)
 	g.Go(func() error { return c.mirror.Run(work) })
 	g.Go(func() error { return c.producer.Run(work) })

@@ -17,7 +17,7 @@ import (
 
 // told lists what happened to a partition, in order.
 func told(log *events.Log, p route.Partition) (types []events.Type) {
-	all, _ := log.Since(0)
+	all := log.Since(0)
 	for _, e := range all {
 		if e.Topic == p.Topic && e.Partition != nil && *e.Partition == p.Partition {
 			types = append(types, e.Type)

@@ -110,6 +110,6 @@ func TestNewEpochBehindACleanEndIsNoDoubt(t *testing.T) {
 	at := known[part.source]
 	require.Equal(t, int16(1), at.ProducerEpoch)
 	require.False(t, at.Clean)
-	told, _ := c.deps.Events.Since(0)
+	told := c.deps.Events.Since(0)
 	require.Empty(t, told)
 }

@@ -235,9 +235,6 @@ func (c *Connector) troubledLocked(now time.Time) (reason string) {
 	return fmt.Sprintf("%d partitions make no progress, such as %s: %s", n, first, why)
 }
 
-// caughtUpEvery is how often acked positions are compared with the ends that were read.
-const caughtUpEvery = 10 * time.Millisecond
-
 // WaitCaughtUp reads the source ends of a topic once and waits until the acked positions are within lag records of them, together, or ctx
 // ends. present is the lag then. On a worker with a share of the topic only that counts.
 func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
@@ -270,18 +267,10 @@ func (c *Connector) WaitCaughtUp(ctx context.Context, topic string, lag int64) (
 			return 0, false, fmt.Errorf("source: find the end of %s: %w", p, end.Err)
 		}
 	}
-	tick := time.NewTicker(caughtUpEvery)
-	defer tick.Stop()
-	for {
-		if present = c.behind(m.Topics[topic].ID, ends); present <= lag {
-			return present, true, nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return present, false, nil
-		}
-	}
+	g := &gap{c: c, id: m.Topics[topic].ID, ends: ends, lag: lag}
+	c.waits.Wait(ctx, 0, g.closed, topic)
+	present = g.records()
+	return present, present <= lag, nil
 }
 
 var errElsewhere = errors.New("no partition of it runs on this worker")
@@ -297,18 +286,51 @@ func (c *Connector) keepOwn(parts map[route.Partition]int32) {
 	}
 }
 
-// behind counts what is missing of a topic with that id.
-func (c *Connector) behind(id route.TopicID, ends map[route.Partition]wire.ListedOffset) (records int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for p, end := range ends {
-		acked := route.Offset(0)
-		if q := c.parts[p]; q != nil && q.lane != nil {
-			if s := q.lane.Status(); !differ(s.SourceTopicID, id) { // else it was made anew, and nothing of it is copied yet
-				acked = s.Acked
-			}
-		}
-		records += max(int64(end.Offset-acked), 0)
+// gap is what a topic lacks of ends that were read once.
+type gap struct {
+	c    *Connector
+	id   route.TopicID
+	ends map[route.Partition]wire.ListedOffset
+	lag  int64
+	late route.Partition // it alone lacked more than lag at the last look
+}
+
+// closed says that the topic lacks no more than lag records. It is asked at each acknowledgement, and topics may have thousands of partitions: as long
+// as one alone lacks more it looks at no other.
+func (g *gap) closed() bool {
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	if end, ok := g.ends[g.late]; ok && g.lackLocked(g.late, end) > g.lag {
+		return false
 	}
-	return records
+	all := int64(0)
+	for p, end := range g.ends {
+		n := g.lackLocked(p, end)
+		if n > g.lag {
+			g.late = p
+			return false
+		}
+		all += n
+	}
+	return all <= g.lag
+}
+
+// records counts what the topic lacks.
+func (g *gap) records() (n int64) {
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	for p, end := range g.ends {
+		n += g.lackLocked(p, end)
+	}
+	return n
+}
+
+func (g *gap) lackLocked(p route.Partition, end wire.ListedOffset) int64 {
+	acked := route.Offset(0)
+	if q := g.c.parts[p]; q != nil && q.lane != nil {
+		if s := q.lane.Status(); !differ(s.SourceTopicID, g.id) { // else it was made anew, and nothing of it is copied yet
+			acked = s.Acked
+		}
+	}
+	return max(int64(end.Offset-acked), 0)
 }

@@ -33,7 +33,7 @@ func TestPartitionThatHaltsAtItsStartIsCountedAndNamed(t *testing.T) {
 	require.NoError(t, c.startTopic(t.Context(), pair))
 	require.Empty(t, c.waiting())
 	require.NotNil(t, part.lane)
-	told, _ := c.deps.Events.Since(0)
+	told := c.deps.Events.Since(0)
 	require.Len(t, told, 2, "a halt is told once, and its end")
 	require.Equal(t, events.PartitionHalted, told[0].Type)
 	require.Equal(t, events.PartitionRecovered, told[1].Type)
@@ -66,11 +66,11 @@ func TestBeginningThatFailsTellsNothing(t *testing.T) {
 	moved.SourceOffset++
 	_, err = c.continueFrom(t.Context(), pair, moved, true)
 	require.ErrorContains(t, err, "begin a new epoch")
-	told, _ := c.deps.Events.Since(0)
+	told := c.deps.Events.Since(0)
 	require.Empty(t, told)
 	_, err = c.continueFrom(t.Context(), pair, at, true)
 	require.NoError(t, err)
-	told, _ = c.deps.Events.Since(0)
+	told = c.deps.Events.Since(0)
 	require.Len(t, told, 1)
 }
 

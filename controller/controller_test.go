@@ -415,7 +415,7 @@ func TestTopicsAreDiscoveredByPattern(t *testing.T) {
 		require.EqualValues(t, 5, topic.Partitions, "a topic never shrinks")
 		require.Contains(t, term.Topics(), "orders.new", "a source that does not list a topic takes nothing away")
 		deleted := 0
-		all, _ := r.events.Since(0)
+		all := r.events.Since(0)
 		for _, e := range all {
 			if e.Type == events.TopicDeleted {
 				deleted++

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/causeway-mirror/causeway/purgatory"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -128,28 +130,32 @@ type Log struct {
 	keep   int
 	log    hclog.Logger
 	total  *prometheus.CounterVec
+	waits  *purgatory.Purgatory[Type] // for events of a type, or of any ("")
 
 	mu       sync.Mutex
 	events   []Event
 	nextID   int64
-	fresh    chan struct{} // closed and replaced at each event
-	store    Store         // nil: nothing is kept beyond the process
-	most     int           // that the store keeps
-	unstored []Event       // errors, at most `most`
+	store    Store   // nil: nothing is kept beyond the process
+	most     int     // that the store keeps
+	unstored []Event // errors, at most `most`
 
 	storing sync.Mutex // one Flush at a time; taken before mu
 }
 
 // NewLog returns a log that keeps the newest `keep` events of a route as seen by one worker.
 func NewLog(r route.Route, worker string, keep int, log hclog.Logger, reg prometheus.Registerer) *Log {
-	return &Log{
+	l := &Log{
 		route: r.String(), worker: worker, keep: keep, log: log,
 		total: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: "causeway_events_total", Help: "Events by type.", ConstLabels: prometheus.Labels{"route": r.String()},
 		}, []string{"type"}),
+		waits:  purgatory.New[Type]("events", r.String(), reg),
 		nextID: time.Now().UnixMicro(),
-		fresh:  make(chan struct{}),
 	}
+	for _, t := range Types() {
+		l.total.WithLabelValues(string(t)) // from 0 on: of a series that begins at 1 nobody sees that it grew
+	}
+	return l
 }
 
 // After lets ids begin behind those of an earlier process, also if the clock was set back since.
@@ -194,13 +200,10 @@ func (l *Log) Flush(ctx context.Context) error {
 func (l *Log) Adopt(e Event) Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e = l.keepLocked(e)
-	close(l.fresh)
-	l.fresh = make(chan struct{})
-	return e
+	return l.keepLocked(e)
 }
 
-// keepLocked numbers an event and keeps it in memory.
+// keepLocked numbers an event, keeps it in memory and tells who waits for it.
 func (l *Log) keepLocked(e Event) Event {
 	e.ID = l.nextID
 	l.nextID++
@@ -208,6 +211,8 @@ func (l *Log) keepLocked(e Event) Event {
 	if len(l.events) > l.keep {
 		l.events = append(l.events[:0:0], l.events[len(l.events)-l.keep:]...)
 	}
+	l.waits.Signal(e.Type)
+	l.waits.Signal(anyType)
 	return e
 }
 
@@ -220,8 +225,6 @@ func (l *Log) Emit(e Event) Event {
 		l.unstored = append(l.unstored, e)
 		l.unstored = l.unstored[max(0, len(l.unstored)-l.most):]
 	}
-	close(l.fresh)
-	l.fresh = make(chan struct{})
 	l.mu.Unlock()
 	l.total.WithLabelValues(string(e.Type)).Inc()
 	l.write(e)
@@ -252,29 +255,22 @@ func (l *Log) write(e Event) {
 	}
 }
 
-// Since returns the kept events with an id greater than id, oldest first, and a channel that closes when there is a newer one.
-func (l *Log) Since(id int64) ([]Event, <-chan struct{}) {
+// Since returns the kept events with an id greater than id, oldest first.
+func (l *Log) Since(id int64) []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, e := range l.events {
-		if e.ID > id {
-			return append([]Event(nil), l.events[i:]...), l.fresh
-		}
-	}
-	return nil, l.fresh
+	first, _ := slices.BinarySearchFunc(l.events, id+1, func(e Event, id int64) int { return cmp.Compare(e.ID, id) })
+	return slices.Clone(l.events[first:])
 }
 
-// Wait returns what Since returns as soon as there is anything, or nothing when ctx ends.
-func (l *Log) Wait(ctx context.Context, id int64) []Event {
-	for {
-		found, fresh := l.Since(id)
-		if len(found) > 0 {
-			return found
-		}
-		select {
-		case <-fresh:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+// anyType is what those wait for who don't say for which type.
+const anyType Type = ""
+
+// Await returns true as soon as ready says so, which is asked at the call and at each event of a type ("" = of any); false if ctx ends first, or after
+// limit (0 = none), or when the log was closed. ready must not block; it may call Since.
+func (l *Log) Await(ctx context.Context, limit time.Duration, of Type, ready func() bool) bool {
+	return l.waits.Wait(ctx, limit, ready, of) == purgatory.Completed
 }
+
+// Close lets all who wait go. Events are kept, counted and logged as before.
+func (l *Log) Close() { l.waits.Close() }

@@ -56,7 +56,8 @@ func (l *Lane) passLocked() {
 		return
 	}
 	l.counts.passed(lost, stored)
-	c.SourceOffset, c.LeaderEpoch, l.in.unstored, l.pos.dirty = l.in.gap, -1, l.in.gap, true
+	c.SourceOffset, c.LeaderEpoch, l.in.unstored = l.in.gap, -1, l.in.gap
+	l.movedLocked()
 	l.resetLocked()
 	if o.phase == walking && c.Sequence == o.walkTo {
 		l.certifyLocked(o.queue.head)

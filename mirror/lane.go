@@ -112,6 +112,12 @@ func (l *Lane) beginLocked() {
 	l.in.handled, l.in.passed = c.SourceOffset, c.LeaderEpoch
 }
 
+// movedLocked notes that the acked position has moved, and tells of it.
+func (l *Lane) movedLocked() {
+	l.pos.dirty = true
+	l.stream.deps.Moved(l.plan.Source)
+}
+
 // resetLocked drops all that the lane holds and reads again from the checkpoint. Nothing may be unanswered.
 func (l *Lane) resetLocked() {
 	if l.out.flying.len() > 0 {

@@ -384,6 +384,7 @@ func (w *world) step() {
 	o := w.owners[w.rng.IntN(len(w.owners))]
 	w.work(o)
 	w.rest(o)
+	require.Equal(w.t, o.lane.pos.checkpoint.SourceOffset, o.told, "the acked position moved, and nobody was told")
 	w.serve()
 	if w.rng.IntN(2) == 0 {
 		w.target.replicate(w.target.replicas[w.rng.IntN(3)], w.rng.IntN(4))

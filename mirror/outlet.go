@@ -347,7 +347,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 		l.backlogLocked(false)
 	}
 	l.lagLocked(now)
-	l.pos.dirty = true
+	l.movedLocked()
 	l.roomLeftLocked(now)
 }
 
@@ -361,7 +361,7 @@ func (l *Lane) trimLocked() {
 	}
 	for q.len() > 0 && q.at(q.head).records == 0 {
 		l.pos.checkpoint.SourceOffset, l.pos.checkpoint.LeaderEpoch = q.at(q.head).next, q.at(q.head).epoch
-		l.pos.dirty = true
+		l.movedLocked()
 		q.pop()
 	}
 	l.out.sent = max(l.out.sent, q.head)

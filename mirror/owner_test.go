@@ -80,17 +80,19 @@ type owner struct {
 	flying  []flight
 	fetched *fetch
 	asked   *offsets.Inquiry
+	told    route.Offset // acked, as it was when the lane told last that it had moved
 }
 
 func newOwner(w *world, cfg Config, plan Plan, at offsets.Checkpoint) *owner {
 	now := func() time.Time { return w.clock }
-	o := &owner{t: w.t, rng: w.rng, v: w.variant, pool: slab.NewPool(slab.NewBudget(1<<30), 1<<20).Poison()}
+	o := &owner{t: w.t, rng: w.rng, v: w.variant, told: at.SourceOffset, pool: slab.NewPool(slab.NewBudget(1<<30), 1<<20).Poison()}
 	reg := prometheus.NewRegistry()
 	log := hclog.NewNullLogger()
 	r := route.Route{Source: "a", Target: "b", ID: "1"}
 	o.mirror = New(cfg, Deps{
 		Saver: w.store, Events: events.NewLog(r, "w", 10, log, reg), Pool: o.pool, Log: log, Registerer: reg, Route: r.String(), Worker: "w", Now: now,
 		Jitter: func(most time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(most))) },
+		Moved:  func(route.Partition) { o.told = o.lane.pos.checkpoint.SourceOffset },
 	})
 	if w.variant.trustUnopened && !at.Opened {
 		at.Opened, at.AckedAt = true, now()

@@ -176,7 +176,7 @@ func (r *rig) commit() offsets.Checkpoint {
 }
 
 func (r *rig) told(kind events.Type) (n int) {
-	all, _ := r.events.Since(0)
+	all := r.events.Since(0)
 	for _, e := range all {
 		if e.Type == kind {
 			n++

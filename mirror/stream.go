@@ -35,9 +35,12 @@ type Deps struct {
 	Route      string // label of all metrics
 	// Waiting counts the partitions that have no lane yet by state, for the metrics; nil: there are none.
 	Waiting func() map[State]int
-	Worker  string // written into checkpoints
-	Now     func() time.Time
-	Jitter  func(most time.Duration) time.Duration // a random time below most; nil: math/rand
+	// Moved is told whose acked position has moved on. It is called with the lane's lock held, so it must neither block nor call back into the lane; nil:
+	// nobody wants to know.
+	Moved  func(source route.Partition)
+	Worker string // written into checkpoints
+	Now    func() time.Time
+	Jitter func(most time.Duration) time.Duration // a random time below most; nil: math/rand
 }
 
 // Mirror is all streams of one route on one worker.
@@ -54,6 +57,9 @@ func New(cfg Config, deps Deps) *Mirror {
 	}
 	if deps.Jitter == nil {
 		deps.Jitter = rand.N[time.Duration]
+	}
+	if deps.Moved == nil {
+		deps.Moved = func(route.Partition) {}
 	}
 	m := &Mirror{limits: newLimits()}
 	backlogs := &atomic.Int32{}

@@ -333,7 +333,7 @@ func (l *Lane) shownStoredLocked(last uint64) {
 	e := q.at(last)
 	l.counts.stored(offsets.Ahead(c.Sequence, o.walkTo))
 	c.SourceOffset, c.Sequence, c.LeaderEpoch, c.TargetOffset = e.next, e.end(), e.epoch, o.tail.after
-	l.pos.dirty = true
+	l.movedLocked()
 	for q.head <= last {
 		l.releaseLocked(q.at(q.head))
 		q.pop()

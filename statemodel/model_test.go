@@ -160,7 +160,7 @@ func TestSuspendedOnceAndResumedOnce(t *testing.T) {
 	_, suspended = m.Suspended()
 	require.False(t, suspended)
 	require.Equal(t, []string{"suspend", "resume"}, r.told())
-	told, _ := log.Since(0)
+	told := log.Since(0)
 	require.Len(t, told, 1)
 	require.Equal(t, events.LeaseLost, told[0].Type)
 }
@@ -208,7 +208,7 @@ func TestPartitionThatCanNotBeDrainedHoldsNoOtherUp(t *testing.T) {
 		m.Reset(t.Context(), parts)
 		require.Equal(t, DefaultConfig().ResetPatience, time.Since(began))
 		require.Len(t, r.told(), len(parts), "each was told to go")
-		told, _ := log.Since(0)
+		told := log.Since(0)
 		require.Len(t, told, 1)
 		require.Equal(t, events.DrainIncomplete, told[0].Type)
 		require.Contains(t, told[0].Message, "1 of 3 partitions")

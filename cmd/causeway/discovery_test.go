@@ -127,7 +127,7 @@ func newDiscovery(t *testing.T, include ...string) discoveryHarness {
 }
 
 func (d discoveryHarness) types() []events.Type {
-	found, _ := d.log.Since(0)
+	found := d.log.Since(0)
 	var types []events.Type
 	for i := range found {
 		types = append(types, found[i].Type)
@@ -252,7 +252,7 @@ func TestTopicsWithImpossibleNamesAreNotLeftOutSilently(t *testing.T) {
 	}
 	require.Equal(t, []route.Partition{{Topic: "orders"}}, d.mirror.parts())
 	require.ElementsMatch(t, []events.Type{events.TopicDiscovered, events.PartitionHalted}, d.types(), "told once")
-	found, _ := d.log.Since(0)
+	found := d.log.Since(0)
 	for i := range found {
 		if e := &found[i]; e.Type == events.PartitionHalted {
 			require.Equal(t, events.Warning, e.Severity)

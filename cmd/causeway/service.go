@@ -214,6 +214,9 @@ func (v *service) close() error {
 	for _, a := range v.admins {
 		errs = append(errs, a.Close())
 	}
+	if v.history != nil {
+		v.history.Close()
+	}
 	if v.store != nil {
 		errs = append(errs, v.store.Close())
 	}

@@ -29,8 +29,8 @@ type happened struct {
 }
 
 // Since implements api.Events.
-func (h *happened) Since(id int64) ([]events.Event, <-chan struct{}) {
-	fresh, more := h.own.Since(id)
+func (h *happened) Since(id int64) []events.Event {
+	fresh := h.own.Since(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var found []events.Event
@@ -39,7 +39,12 @@ func (h *happened) Since(id int64) ([]events.Event, <-chan struct{}) {
 			found = append(found, h.old[i])
 		}
 	}
-	return append(found, fresh...), more
+	return append(found, fresh...)
+}
+
+// Await implements api.Events.
+func (h *happened) Await(ctx context.Context, limit time.Duration, of events.Type, ready func() bool) bool {
+	return h.own.Await(ctx, limit, of, ready)
 }
 
 // follow reads what the workers store, until ctx ends. A store that does not answer is asked again.

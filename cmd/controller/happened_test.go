@@ -55,7 +55,7 @@ func TestErrorsOfTheWorkersAreShownWithTheControllersOwnEvents(t *testing.T) {
 	// until waits for an event with a message and gives all of them.
 	until := func(since int64, message string) []events.Event {
 		for deadline := time.Now().Add(limit); ; <-time.After(time.Millisecond) {
-			found, _ := h.Since(since)
+			found := h.Since(since)
 			if n := len(found); n > 0 && found[n-1].Message == message {
 				return found
 			}
@@ -73,9 +73,8 @@ func TestErrorsOfTheWorkersAreShownWithTheControllersOwnEvents(t *testing.T) {
 	require.Equal(t, hourAgo.UnixMicro(), found[0].ID)
 	require.Less(t, found[0].ID, own.ID)
 
-	_, more := h.Since(own.ID)
 	store.put(t, events.Event{ID: 8, Time: hourAgo, Worker: "w2", Type: events.DiskFull, Severity: events.Error, Message: "new, by a clock that is late"})
-	<-more
+	require.True(t, h.Await(t.Context(), limit, events.DiskFull, func() bool { return len(h.Since(own.ID)) > 0 }))
 	found = until(own.ID, "new, by a clock that is late")
 	require.Len(t, found, 1)
 	require.Equal(t, "w2", found[0].Worker)

@@ -40,6 +40,7 @@ type service struct {
 	kafkas     []*kafka
 	positions  *zk.Store
 	controller *controller.Controller
+	events     *events.Log
 	view       *view
 	happened   *happened // nil: the workers' errors are not known
 	server     *api.Server
@@ -81,6 +82,7 @@ func (v *service) assemble(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	log := events.NewLog(s.route, s.coordination.Name, keptEvents, v.log.Named("events"), registry)
+	v.events = log
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"route": s.route.String()}, registry)
 	v.helix = controller.NewHelix(s.coordination, v.address(), v.log.Named("helix"), labelled)
 	v.peers = api.NewPeers(s.server.TLS.CAFile)
@@ -189,6 +191,9 @@ func (v *service) run(ctx context.Context) error {
 
 // close lets go of what was opened; what is not open is passed over.
 func (v *service) close() {
+	if v.events != nil {
+		v.events.Close()
+	}
 	if v.helix != nil {
 		v.helix.Close()
 	}

@@ -287,6 +287,9 @@ func (v *service) remember(ctx context.Context) {
 // close lets go of what was opened; what is not open is passed over.
 func (v *service) close() error {
 	var errs []error
+	if v.history != nil {
+		v.history.Close()
+	}
 	if v.store != nil {
 		errs = append(errs, v.store.Close())
 	}

@@ -64,8 +64,8 @@ func (h *History) Load(ctx context.Context) error {
 }
 
 // Since gives stored and new events with a greater id, see api.Events.
-func (h *History) Since(id int64) ([]events.Event, <-chan struct{}) {
-	fresh, more := h.log.Since(id)
+func (h *History) Since(id int64) []events.Event {
+	fresh := h.log.Since(id)
 	known := map[int64]bool{}
 	for i := range fresh {
 		known[fresh[i].ID] = true
@@ -78,8 +78,16 @@ func (h *History) Since(id int64) ([]events.Event, <-chan struct{}) {
 			found = append(found, h.old[i])
 		}
 	}
-	return append(found, fresh...), more
+	return append(found, fresh...)
 }
+
+// Await waits for new events, see api.Events.
+func (h *History) Await(ctx context.Context, limit time.Duration, of events.Type, ready func() bool) bool {
+	return h.log.Await(ctx, limit, of, ready)
+}
+
+// Close lets all who wait for events go.
+func (h *History) Close() { h.log.Close() }
 
 // storeAgain is the pause before a store that is out of reach is tried again.
 const storeAgain = time.Second
@@ -89,7 +97,7 @@ const storeAgain = time.Second
 func (h *History) Keep(ctx context.Context) error {
 	last := context.WithoutCancel(ctx)
 	for id := int64(0); ; {
-		found, more := h.log.Since(id)
+		found := h.log.Since(id)
 		err := h.log.Flush(last)
 		switch {
 		case errors.Is(err, offsets.ErrUnavailable) && ctx.Err() == nil:
@@ -106,10 +114,8 @@ func (h *History) Keep(ctx context.Context) error {
 			id = found[len(found)-1].ID
 			continue
 		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return h.log.Flush(last) // both may have been ready
+		if !h.log.Await(ctx, 0, "", func() bool { return len(h.log.Since(id)) > 0 }) {
+			return h.log.Flush(last)
 		}
 	}
 }

@@ -36,17 +36,20 @@ func TestErrorsSurviveARestart(t *testing.T) {
 
 	log, h, stop := process()
 	defer stop()
-	found, more := h.Since(0)
+	found := h.Since(0)
 	require.Len(t, found, 1)
 	require.Equal(t, skipped.ID, found[0].ID)
 	require.Equal(t, route.Offset(9), *found[0].LastOffset)
-	fresh := log.Emit(events.Event{Type: events.RouteDegraded, Severity: events.Error})
-	select {
-	case <-more:
-	case <-time.After(10 * time.Second):
-		t.Fatal("a new event wakes who waits")
-	}
-	found, _ = h.Since(skipped.ID)
+	emitted := make(chan events.Event, 1)
+	asked := 0
+	require.True(t, h.Await(t.Context(), 10*time.Second, events.RouteDegraded, func() bool {
+		if asked++; asked == 1 {
+			go func() { emitted <- log.Emit(events.Event{Type: events.RouteDegraded, Severity: events.Error}) }()
+		}
+		found = h.Since(skipped.ID)
+		return len(found) > 0
+	}), "a new event wakes who waits")
+	fresh := <-emitted
 	require.Len(t, found, 1)
 	require.Equal(t, fresh.ID, found[0].ID)
 }
@@ -81,7 +84,7 @@ func TestAnUnreadableEventHidesNoOther(t *testing.T) {
 	log := events.NewLog(route.Route{Source: "a", Target: "b", ID: "1"}, "w", 100, hclog.NewNullLogger(), prometheus.NewRegistry())
 	h := NewHistory(log, store, hclog.NewNullLogger())
 	require.NoError(t, h.Load(t.Context()))
-	found, _ := h.Since(0)
+	found := h.Since(0)
 	require.Len(t, found, 1)
 	require.Greater(t, log.Emit(events.Event{Severity: events.Info}).ID, ahead.ID)
 }
