@@ -12,7 +12,7 @@ UNIT      = $$($(GO) list ./... | grep -v /test/)
 BROKERS   = $$($(GO) list ./test/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka clean
+.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,17 @@ build: ## build the programs into bin/
 		echo "$(GO) build -o bin/$$name ./$$dir"; \
 		CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/$$name ./$$dir || exit 1; \
 	done
+
+# The page's sources are TypeScript. What they give is checked in, so that only who changes them needs Node.
+ui: ui/node_modules ## build the page into api/web (needs node and npm)
+	cd ui && npm run --silent build
+
+ui-check: ui/node_modules ## check that the page in api/web is what its sources give
+	cd ui && npm run --silent check
+
+ui/node_modules: ui/package-lock.json
+	cd ui && npm ci --no-audit --no-fund
+	@touch ui/node_modules
 
 demo: build ## mirror between two embedded clusters and open the page (Ctrl-C ends it)
 	bin/causeway demo

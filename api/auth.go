@@ -12,9 +12,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// guard lets only those change something who know the token. Whoever may reach the port may read.
+// guard lets only those change something who know the token, and no page of another origin. Whoever may reach the port may read.
 type guard struct {
 	tokenFile string // empty: everybody may
+	origins   *http.CrossOriginProtection
 	log       hclog.Logger
 }
 
@@ -36,7 +37,14 @@ func (g *guard) token() (string, error) {
 
 // admits says whether a request may go on; if not, it is answered. A token that can't be read admits nobody.
 func (g *guard) admits(w http.ResponseWriter, r *http.Request) bool {
-	if g.tokenFile == "" || !changes(r.Method) {
+	if !changes(r.Method) {
+		return true
+	}
+	if err := g.origins.Check(r); err != nil { // another site's page, in the browser of somebody who may reach this port
+		fail(w, http.StatusForbidden, "cross_origin", "what a page of another origin asks for is not done")
+		return false
+	}
+	if g.tokenFile == "" {
 		return true
 	}
 	token, err := g.token()

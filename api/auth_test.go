@@ -108,6 +108,31 @@ func TestTheTokenIsThatOfItsFileNow(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(t, s, http.MethodGet, "/api/v1/status").Code)
 }
 
+// A page of another site may send a browser's form here, and needs no token where there is none.
+func TestPagesOfOtherOriginsChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := serverOf(t, "standalone", nil, unchanged)
+	for _, row := range []struct {
+		name, method, site, origin string
+		code                       int
+	}{
+		{"no browser", "POST", "", "", 202},
+		{"the own page", "POST", "same-origin", "http://example.com", 202},
+		{"an older browser on the own page", "POST", "", "http://example.com", 202},
+		{"another site", "POST", "cross-site", "http://other.example", 403},
+		{"an older browser on another site", "POST", "", "http://other.example", 403},
+		{"another port of this host", "POST", "same-site", "http://example.com:81", 403},
+		{"a link", "GET", "cross-site", "", 200},
+	} {
+		path := map[string]string{"POST": "/api/v1/topics/orders/pause", "GET": "/api/v1/status"}[row.method]
+		w := ask(t, s, row.method, path, "Sec-Fetch-Site", row.site, "Origin", row.origin)
+		require.Equal(t, row.code, w.Code, row.name)
+		if row.code == http.StatusForbidden {
+			require.Contains(t, w.Body.String(), `"code":"cross_origin"`, row.name)
+		}
+	}
+}
+
 func TestAStandbyPassesTheTokenOnToTheLeader(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)

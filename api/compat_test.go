@@ -117,6 +117,7 @@ func TestAWaitThroughAStandbyLastsAsLongAsItWasAskedTo(t *testing.T) {
 	} {
 		p := &patient{ResponseRecorder: httptest.NewRecorder()}
 		s := serverOf(t, "controller", standby{"http://leader"}, unchanged)
+		require.Contains(t, ask(t, s, http.MethodGet, "/api/v1/status").Body.String(), `"leader_address":"http://leader"`)
 		s.pass = newForwarder("c2", standby{"http://leader"}, p, s.deps.Log, refuseLeaderless)
 		s.ServeHTTP(p, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/"+query, http.NoBody))
 		require.GreaterOrEqual(t, p.there, least, query)

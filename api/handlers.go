@@ -64,9 +64,10 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		UptimeSeconds: time.Since(id.Started).Seconds(),
 	}
 	if s.deps.Leadership != nil {
-		out.Leader, _ = s.deps.Leadership.Leader(r.Context())
+		out.Leader, out.LeaderAddress = s.deps.Leadership.Leader(r.Context())
 		out.Workers = 0
 		if fleet, ok := s.deps.Leadership.Fleet(); ok {
+			out.LeaderAddress = ""
 			for _, worker := range fleet.Workers() {
 				if worker.Live {
 					out.Workers++
@@ -78,7 +79,27 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
-	answerList(w, r, topicLister(), totalsOfTopics(s.deps.Mirror.Snapshot().Partitions))
+	q := r.URL.Query()
+	trend := q.Get("trend")
+	metric, err := metricOf("trend", trend)
+	if trend != "" && err != nil {
+		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
+		return
+	}
+	parts := s.deps.Mirror.Snapshot().Partitions
+	if topic := q.Get("topic"); topic != "" {
+		parts = partitionsOf(parts, topic)
+	}
+	out, ok := pageOf(w, r, topicLister(), totalsOfTopics(parts))
+	if !ok {
+		return
+	}
+	for i := range out.Items {
+		if trend != "" {
+			out.Items[i].Trend = s.history.trend(out.Items[i].Topic, metric)
+		}
+	}
+	answer(w, http.StatusOK, out)
 }
 
 func (s *Server) topic(w http.ResponseWriter, r *http.Request) {
@@ -190,13 +211,20 @@ func parseNumber(q url.Values, key string, missing int64) (int64, error) {
 }
 
 func answerList[T any](w http.ResponseWriter, r *http.Request, l lister[T], items []T) {
+	if out, ok := pageOf(w, r, l, items); ok {
+		answer(w, http.StatusOK, out)
+	}
+}
+
+// pageOf gives the page that is asked for; if there is none, the request is answered.
+func pageOf[T any](w http.ResponseWriter, r *http.Request, l lister[T], items []T) (List[T], bool) {
 	p, err := parsePage(r.URL.Query())
 	out, listErr := l.list(items, p)
 	if err = errors.Join(err, listErr); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
-		return
+		return out, false
 	}
-	answer(w, http.StatusOK, out)
+	return out, true
 }
 
 func answer(w http.ResponseWriter, code int, body any) {

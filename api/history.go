@@ -20,6 +20,7 @@ const (
 	historySpan     = time.Hour
 	historySamples  = int(historySpan / historyInterval)
 	historyTopics   = 1000
+	trendSamples    = int(15 * time.Minute / historyInterval)
 )
 
 // historyMetrics are what is sampled, in the order of a moment's numbers.
@@ -128,6 +129,36 @@ func (h *history) read(topic string, metric int, since time.Time) ([]Sample, boo
 	return out, true
 }
 
+// trend gives the newest samples of a topic, oldest first, nil where there was none; nothing if the topic has no samples.
+func (h *history) trend(topic string, metric int) []*float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.topics[topic]
+	if r == nil {
+		return nil
+	}
+	out := make([]*float64, 0, trendSamples)
+	for tick := max(1, h.tick-trendSamples+1); tick <= h.tick; tick++ {
+		m := &r.moments[tick%historySamples]
+		if tick > r.last || math.IsNaN(m[0]) {
+			out = append(out, nil)
+			continue
+		}
+		value := m[metric]
+		out = append(out, &value)
+	}
+	return out
+}
+
+// metricOf is the place of a metric in a moment.
+func metricOf(key, name string) (int, error) {
+	metric := slices.Index(historyMetrics(), name)
+	if metric < 0 {
+		return 0, fmt.Errorf("%s %q: must be one of %s", key, name, strings.Join(historyMetrics(), ", "))
+	}
+	return metric, nil
+}
+
 // sample takes samples until ctx ends. A process that does not lead its cluster knows too little and takes none.
 func (s *Server) sample(ctx context.Context) {
 	ticker := time.NewTicker(historyInterval)
@@ -157,12 +188,9 @@ func (s *Server) leads() bool {
 func (s *Server) pastOf(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	name, topic, now := q.Get("metric"), q.Get("topic"), time.Now()
-	metric := slices.Index(historyMetrics(), name)
-	since, err := parseSince(q.Get("since"), now)
-	if metric < 0 {
-		err = errors.Join(fmt.Errorf("metric %q: must be one of %s", name, strings.Join(historyMetrics(), ", ")), err)
-	}
-	if err != nil {
+	metric, err := metricOf("metric", name)
+	since, sinceErr := parseSince(q.Get("since"), now)
+	if err = errors.Join(err, sinceErr); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}

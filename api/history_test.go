@@ -190,3 +190,36 @@ func TestAPlaceOfATopicThatLeftIsTaken(t *testing.T) {
 	_, kept = h.read("topic-000000", 0, time.Time{})
 	require.False(t, kept)
 }
+
+// A list of topics may bring the newest samples of each along, so that a page with a line for each topic asks once.
+func TestTopicsComeWithTheirTrend(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	all := totalsOfTopics(h.mirror.snapshot.Partitions) // bills, orders, zebra
+	for range trendSamples {
+		h.server.history.add(time.Now(), all)
+	}
+	h.server.history.add(time.Now(), all[:1])
+	h.server.history.add(time.Now(), all[:2])
+	code, _, body := h.do(t, http.MethodGet, "/api/v1/topics?trend=lag_records&limit=2")
+	require.Equal(t, http.StatusOK, code)
+	var got List[Topic]
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	require.Len(t, got.Items, 2)
+	require.Equal(t, "orders", got.Next)
+	orders := got.Items[1].Trend
+	require.Len(t, orders, trendSamples)
+	require.InDelta(t, 12, *orders[0], 0)
+	require.Nil(t, orders[trendSamples-2])
+	require.InDelta(t, 12, *orders[trendSamples-1], 0)
+
+	_, _, body = h.do(t, http.MethodGet, "/api/v1/topics?trend=lag_records&topic=zebra")
+	require.Contains(t, body, `"topic":"zebra"`)
+	require.Contains(t, body, `null,null]`)
+	require.NotContains(t, body, `"orders"`)
+	_, _, body = h.do(t, http.MethodGet, "/api/v1/topics")
+	require.NotContains(t, body, `"trend"`)
+	code, _, body = h.do(t, http.MethodGet, "/api/v1/topics?trend=colour")
+	require.Equal(t, http.StatusUnprocessableEntity, code)
+	require.Contains(t, body, "colour")
+}

@@ -35,7 +35,7 @@ func (d description) resolve(node map[string]any) (map[string]any, error) {
 // keywords are those that check knows. Others would promise something that nobody looks at.
 func keywords() []string {
 	return []string{
-		"$ref", "type", "format", "enum", "minimum", "maximum", "default", "description", "example", "properties", "required", "additionalProperties", "items",
+		"$ref", "type", "format", "enum", "minimum", "maximum", "default", "description", "example", "properties", "required", "additionalProperties", "items", "nullable",
 	}
 }
 
@@ -44,6 +44,9 @@ func (d description) check(schema map[string]any, value any, at string) []string
 	schema, err := d.resolve(schema)
 	if err != nil {
 		return []string{at + ": " + err.Error()}
+	}
+	if value == nil && schema["nullable"] == true {
+		return nil
 	}
 	if allowed, ok := schema["enum"].([]any); ok && !slices.Contains(allowed, value) {
 		return []string{fmt.Sprintf("%s: %v is none of %v", at, value, allowed)}

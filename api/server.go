@@ -84,7 +84,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity), guard: &guard{tokenFile: cfg.TokenFile, log: deps.Log},
+		cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity),
+		guard:   &guard{tokenFile: cfg.TokenFile, origins: http.NewCrossOriginProtection(), log: deps.Log},
 		history: newHistory(),
 	}
 	if cfg.CertFile != "" {

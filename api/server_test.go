@@ -102,7 +102,7 @@ func TestAnswers(t *testing.T) {
 		code               int
 		has, lacks         []string
 	}{
-		{"status", "GET", "/api/v1/status", 200, []string{`"role":"standalone"`, `"leader":"w1"`, `"name":"@a@b@1"`, `"state":"mirroring"`, `"partitions":{"halted":1,"mirroring":2,"starting":1}`, `"lag_records":12`, `"records_per_second":3`, `"bytes_per_second":12`, `"workers":1`, `"uptime_seconds":`}, nil},
+		{"status", "GET", "/api/v1/status", 200, []string{`"role":"standalone"`, `"leader":"w1","leader_address":""`, `"name":"@a@b@1"`, `"state":"mirroring"`, `"partitions":{"halted":1,"mirroring":2,"starting":1}`, `"lag_records":12`, `"records_per_second":3`, `"bytes_per_second":12`, `"workers":1`, `"uptime_seconds":`}, nil},
 		{"topics in order of names", "GET", "/api/v1/topics?limit=2", 200, []string{`{"items":[{"topic":"bills","target_topic":"a.bills","partition_count":1,`, `{"topic":"orders"`, `"next":"orders"`}, []string{`zebra`, `"partitions":`}},
 		{"next page", "GET", "/api/v1/topics?limit=2&after=orders", 200, []string{`"topic":"zebra"`, `"next":""`}, []string{`"orders"`}},
 		{"page after a topic that left", "GET", "/api/v1/topics?after=c", 200, []string{`{"items":[{"topic":"orders"`}, []string{"bills"}},
@@ -132,7 +132,7 @@ func TestAnswers(t *testing.T) {
 		{"healthz", "GET", "/healthz", 200, []string{`alive`}, nil},
 		{"readyz lists halted partitions", "GET", "/readyz", 200, []string{`{"ready":true,"reason":"","halted":["orders-2"]}`}, nil},
 		{"page", "GET", "/ui/", 200, []string{`<title>Causeway</title>`}, nil},
-		{"script", "GET", "/ui/status.js", 200, []string{`/api/v1/status`}, nil},
+		{"script", "GET", "/ui/app.js", 200, []string{`../api/v1/`}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -82,6 +82,7 @@ type Topic struct {
 	RecordsPerSecond float64        `json:"records_per_second"`
 	BytesPerSecond   float64        `json:"bytes_per_second"`
 	Partitions       []Partition    `json:"partitions,omitempty"` // only when one topic is asked for
+	Trend            []*float64     `json:"trend,omitempty"`      // only when asked for
 }
 
 // Status is the answer of GET /api/v1/status.
@@ -89,6 +90,7 @@ type Status struct {
 	Role          string  `json:"role"`
 	Version       string  `json:"version"`
 	Leader        string  `json:"leader"`
+	LeaderAddress string  `json:"leader_address"` // where another process answers for the route and its address is known
 	Route         Route   `json:"route"`
 	Workers       int     `json:"workers"`
 	UptimeSeconds float64 `json:"uptime_seconds"`
