@@ -12,7 +12,7 @@ UNIT      = $$($(GO) list ./... | grep -v /test/)
 BROKERS   = $$($(GO) list ./test/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka clean
+.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka dashboard image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,13 @@ bench: ## run every benchmark once, to see that it runs
 
 bench-kafka: kafka ## measure side by side on real brokers
 	$(GO) run ./test/bench
+
+dashboard: ## write the dashboard for Grafana anew from its source
+	$(GO) run ./deploy/grafana > deploy/grafana/causeway.json.new
+	mv deploy/grafana/causeway.json.new deploy/grafana/causeway.json
+
+image: ## build the container image causeway:VERSION (needs docker)
+	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) -t causeway:$(VERSION) .
 
 clean: ## remove what make made, but not the Kafka jars
 	rm -rf bin
