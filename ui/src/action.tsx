@@ -28,13 +28,10 @@ let open: (a: Action) => void = () => undefined;
 let say: (text: string) => void = () => undefined;
 let token = ""; // in this page's memory and nowhere else: a reload forgets it
 
-/** Asks whether to do something. */
-export const propose = (a: Action): void => open(a);
-
-/** A button that proposes. */
+/** A button that asks whether to do something. */
 export function Act({ label, action, of }: { label: string; action: () => Action; of?: string }): JSX.Element {
   return (
-    <button type="button" aria-label={of === undefined ? undefined : `${label} ${of}`} onClick={() => propose(action())}>
+    <button type="button" aria-label={of === undefined ? undefined : `${label} ${of}`} onClick={() => open(action())}>
       {label}
     </button>
   );
@@ -115,7 +112,7 @@ export function Actions(): JSX.Element {
           </form>
         )}
       </dialog>
-      <p class="told" role="status" hidden={told === ""}>
+      <p class="told" role="status">
         {told}
       </p>
     </>
@@ -123,21 +120,22 @@ export function Actions(): JSX.Element {
 }
 
 function Input({ of: f, secret }: { of: Field; secret?: boolean }): JSX.Element {
+  const id = "field-" + f.name;
   return (
-    <label class="field">
-      <span>{f.label}</span>
+    <div class="field">
+      <label for={id}>{f.label}</label>
       {f.options ? (
-        <select name={f.name}>
+        <select id={id} name={f.name}>
           {f.options.map((o) => (
             <option key={o}>{o}</option>
           ))}
         </select>
       ) : secret ? (
-        <input name={f.name} type="password" autocomplete="off" required={f.required ?? false} />
+        <input id={id} name={f.name} type="password" autocomplete="off" required={f.required ?? false} aria-describedby={id + "-hint"} />
       ) : (
-        <input name={f.name} autocomplete="off" spellcheck={false} required={f.required ?? false} />
+        <input id={id} name={f.name} autocomplete="off" spellcheck={false} required={f.required ?? false} aria-describedby={id + "-hint"} />
       )}
-      {f.hint && <small>{f.hint}</small>}
-    </label>
+      {f.hint && <small id={id + "-hint"}>{f.hint}</small>}
+    </div>
   );
 }

@@ -37,10 +37,16 @@ function options(p: Props, width: number): uPlot.Options {
       { ...axis, values: (_u, at) => at.map(p.format), size: 76, space: 36 },
     ],
     series: [
-      { label: "at", value: (_u, at) => (at === null ? "–" : new Date(at * 1000).toLocaleTimeString("en-GB")) },
-      { label: p.name, stroke: colour("--accent"), fill: colour("--wash"), width: 2, points: { show: false }, value: (_u, v) => (v === null ? "–" : p.format(v)) },
+      { label: "at", value: (u, at) => newest(u, 0, at, (s) => new Date(s * 1000).toLocaleTimeString("en-GB")) },
+      { label: p.name, stroke: colour("--accent"), fill: colour("--wash"), width: 2, points: { show: false }, value: (u, v) => newest(u, 1, v, p.format) },
     ],
   };
+}
+
+/** The value below the cursor; without one the newest. */
+function newest(u: uPlot, row: number, at: number | null, format: (n: number) => string): string {
+  const value = at ?? u.data[row]!.at(-1);
+  return value === undefined || value === null ? "–" : format(value);
 }
 
 function points(p: Props, history: History | undefined): uPlot.AlignedData {
@@ -50,10 +56,10 @@ function points(p: Props, history: History | undefined): uPlot.AlignedData {
     at.push(Date.parse(s.time) / 1000);
     values.push(s.value);
   }
-  const newest = at.at(-1) ?? 0;
+  const last = at.at(-1) ?? 0;
   if (p.live) {
     for (const m of seen()) {
-      if (m.at <= newest) continue;
+      if (m.at <= last) continue;
       at.push(m.at);
       values.push(p.live(m));
     }
@@ -70,14 +76,15 @@ export function Chart(p: Props): JSX.Element {
   const drawn = points(p, data);
   const at = drawn[0];
   useEffect(() => {
+    const place = box.current!; // the reference is empty before this effect is cleaned up
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const draw = (): void => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(p, box.current!.clientWidth), points(p, data), box.current!);
+      plot.current = new uPlot(options(p, place.clientWidth), points(p, data), place);
     };
-    const sizes = new ResizeObserver(() => plot.current?.setSize({ width: box.current!.clientWidth, height }));
+    const sizes = new ResizeObserver(() => plot.current?.setSize({ width: place.clientWidth, height }));
     draw();
-    sizes.observe(box.current!);
+    sizes.observe(place);
     dark.addEventListener("change", draw);
     return () => {
       sizes.disconnect();
@@ -87,10 +94,10 @@ export function Chart(p: Props): JSX.Element {
     };
   }, [p.metric, p.topic]);
   useEffect(() => plot.current?.setData(drawn));
-  const newest = drawn[1]!.at(-1);
+  const last = drawn[1]!.at(-1);
   return (
     <figure class="chart">
-      <div ref={box} role="img" aria-label={`${p.name} over the last 15 minutes; now ${newest === undefined || newest === null ? "unknown" : p.format(newest)}`} />
+      <div ref={box} role="img" aria-label={`${p.name} over the last 15 minutes; now ${last === undefined || last === null ? "unknown" : p.format(last)}`} />
       {at.length < 2 && <figcaption class="quiet">{fault ? fault.message : "Samples are taken every 10 s; the first ones are awaited."}</figcaption>}
     </figure>
   );

@@ -41,7 +41,7 @@ export const addTopic = (): Action => ({
     { name: "topic", label: "Topic", required: true, hint: "Its name in the source cluster." },
     { name: "partitions", label: "Partitions", hint: "Empty: as many as the source has." },
   ],
-  body: (v) => ({ topic: v["topic"], ...(v["partitions"] && { partitions: Number(v["partitions"]) }) }),
+  body: (v) => ({ topic: v["topic"], ...(v["partitions"] && { partitions: /^\d+$/.test(v["partitions"]) ? Number(v["partitions"]) : v["partitions"] }) }),
   done: "The topic is added.",
 });
 
@@ -87,8 +87,8 @@ export const retryPartition = (p: Partition): Action => ({
 export const resetPartition = (p: Partition): Action => ({
   title: `Reset ${named(p)}`,
   explain:
-    `It is drained and begins anew at another position (now ${p.acked}). Behind that, records are copied a second time; records that are ` +
-    `jumped over are not copied at all.`,
+    `It is drained and begins anew at another position; now it is at ${p.acked}. What lies between is copied a second time if that is further back, ` +
+    `and not at all if it is further on.`,
   verb: "Reset",
   grave: true,
   method: "POST",

@@ -96,6 +96,28 @@ export function useStatus(): Answer<Status> & { since: number } {
   return answer;
 }
 
+/** A stretch of time in which the page is looked at: a hidden one must not hold one of the few connections that a browser has to a host. */
+function lookedAt(gone: AbortSignal): { begins: Promise<void>; signal: AbortSignal; end: () => void } {
+  const over = new AbortController();
+  let resolve = (): void => undefined;
+  const begins = new Promise<void>((r) => (resolve = r));
+  let begun = false;
+  const look = (): void => {
+    if (gone.aborted || (begun && document.hidden)) over.abort();
+    if (document.hidden && !gone.aborted) return;
+    begun = true;
+    resolve();
+  };
+  const end = (): void => {
+    document.removeEventListener("visibilitychange", look);
+    gone.removeEventListener("abort", look);
+  };
+  document.addEventListener("visibilitychange", look);
+  gone.addEventListener("abort", look);
+  look();
+  return { begins, signal: over.signal, end };
+}
+
 const kept = 1000; // events in the page's memory
 
 /** Events, newest first, as they happen: the newest ones, then a call that waits for more. */
@@ -106,16 +128,20 @@ export function useEvents(): Answer<Happening[]> {
     void (async () => {
       let newest = -1;
       while (!gone.signal.aborted) {
+        const turn = lookedAt(gone.signal);
         try {
+          await turn.begins;
           const path = newest < 0 ? "events?sort=-id&limit=500" : `events?since=${newest}&limit=500&wait=25s`;
-          const { items } = await read<List<Happening>>(path, gone.signal, 25_000);
+          const { items } = await read<List<Happening>>(path, turn.signal, 25_000);
           if (newest >= 0) items.reverse();
           newest = Math.max(newest, 0, ...items.map((e) => e.id));
           setAnswer((old) => ({ data: [...items, ...(old.data ?? [])].slice(0, kept), fault: undefined }));
         } catch (err) {
-          if (gone.signal.aborted) return;
+          if (turn.signal.aborted) continue;
           setAnswer((old) => ({ ...old, fault: err as Refusal }));
           await new Promise((wake) => setTimeout(wake, 2000));
+        } finally {
+          turn.end();
         }
       }
     })();

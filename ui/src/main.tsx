@@ -61,7 +61,7 @@ function Page(): JSX.Element {
       </header>
       <main id="main">
         <Verdict status={status} silent={fault ? `${fault.message}; the last answer came ${duration((now() - since) / 1000)} ago` : ""} />
-        <h1 ref={heading} tabIndex={-1}>
+        <h1 ref={heading} tabIndex={-1} class={place.path.length > 1 ? undefined : "unseen"}>
           {title}
         </h1>
         {status ? <View status={status} place={place} /> : <Missing fault={undefined} />}

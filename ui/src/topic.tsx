@@ -1,6 +1,6 @@
 // One topic and its partitions.
 import type { JSX } from "preact";
-import { Act, propose } from "./action";
+import { Act } from "./action";
 import type { List, Partition, Status, Topic as TopicAnswer, Worker } from "./api";
 import { Chart } from "./chart";
 import * as deeds from "./deeds";
@@ -134,35 +134,23 @@ function Row({ of: p, can, workers }: { of: Partition; can: deeds.Powers; worker
   );
 }
 
-/** What can be done to a partition: a plain choice, which keyboards and phones know. */
+/** What can be done to a partition, behind a summary: a hundred rows of buttons would hide the figures. */
 function Menu({ of: p, can, workers }: { of: Partition; can: deeds.Powers; workers: Worker[] }): JSX.Element {
-  const offers = {
-    ...(p.state === "paused" ? { Resume: deeds.resumePartition } : { Pause: deeds.pausePartition }),
-    ...(p.state === "halted" && { Retry: deeds.retryPartition }),
-    "Reset …": deeds.resetPartition,
-    ...(can.fleet && {
-      "Move …": (q: Partition) =>
-        deeds.movePartition(
-          q,
-          workers.filter((w) => w.state === "active" || w.state === "standby").map((w) => w.id),
-        ),
-    }),
-  };
+  const name = `${p.topic}-${p.partition}`;
+  const ready = workers.filter((w) => w.state === "active" || w.state === "standby").map((w) => w.id);
   return (
-    <select
-      class="menu"
-      aria-label={`Actions of partition ${p.partition}`}
-      value=""
-      onChange={(e) => {
-        const chosen = offers[e.currentTarget.value as keyof typeof offers];
-        e.currentTarget.value = "";
-        if (chosen) propose(chosen(p));
-      }}
-    >
-      <option value="">Do …</option>
-      {Object.keys(offers).map((o) => (
-        <option key={o}>{o}</option>
-      ))}
-    </select>
+    <details class="menu">
+      <summary aria-label={`Actions of partition ${p.partition}`}>Do …</summary>
+      <span class="buttons">
+        {p.state === "paused" ? (
+          <Act label="Resume" of={name} action={() => deeds.resumePartition(p)} />
+        ) : (
+          <Act label="Pause" of={name} action={() => deeds.pausePartition(p)} />
+        )}
+        {p.state === "halted" && <Act label="Retry" of={name} action={() => deeds.retryPartition(p)} />}
+        <Act label="Reset" of={name} action={() => deeds.resetPartition(p)} />
+        {can.fleet && <Act label="Move" of={name} action={() => deeds.movePartition(p, ready)} />}
+      </span>
+    </details>
   );
 }
