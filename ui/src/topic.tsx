@@ -108,7 +108,7 @@ function Row({ of: p, can, workers }: { of: Partition; can: deeds.Powers; worker
         {p.partition}
         {p.target_partition !== p.partition && <small>→ {p.target_partition}</small>}
       </th>
-      <td data-label="State">
+      <td data-label="State" class="whole">
         <Badge state={p.state} />
         {trouble && <small class="why">{trouble}</small>}
       </td>
@@ -121,12 +121,12 @@ function Row({ of: p, can, workers }: { of: Partition; can: deeds.Powers; worker
       <td data-label="Records" class="number">
         {perSecond(p.records_per_second)}
       </td>
-      <td data-label="Acked / end" class="number">
+      <td data-label="Acked / end" class="number whole">
         {exact(p.acked)} / {exact(p.source_end)}
       </td>
-      <td data-label="Worker">{p.worker || "–"}</td>
+      <td data-label="Worker" class="number">{p.worker || "–"}</td>
       {can.topics && (
-        <td data-label="Actions">
+        <td class="whole">
           <Menu of={p} can={can} workers={workers} />
         </td>
       )}

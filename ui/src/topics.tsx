@@ -92,7 +92,7 @@ function Table({ place, sort, topics }: { place: Place; sort: string; topics: To
                 <a href={"#/topics/" + encodeURIComponent(t.topic)}>{t.topic}</a>
                 {t.target_topic && t.target_topic !== t.topic && <small>→ {t.target_topic}</small>}
               </th>
-              <td data-label="Partitions">
+              <td data-label="Partitions" class="whole">
                 <StateCounts of={t.states} />
               </td>
               <td data-label="Lag" class="number" title={exact(t.lag_records)}>
