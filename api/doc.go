@@ -4,7 +4,8 @@
 // It promises JSON in snake_case, errors as {"code","message"}, lists as {"items","next"}, and that no request outlives the server: long
 // polls and event streams end when Run's context ends. Compat promises what uReplicator's clients parse instead: its statuses, types and texts.
 // What only a cluster's leader can do, the leader does: others pass reads and uReplicator's calls on to it, once, and redirect native writes.
-// Where a token is set nothing is changed without it, on any path; it is neither logged nor served.
+// Where a token is set nothing is changed without it, on any path; it is neither logged nor served. However much comes at once, connections, requests
+// and waits are bounded, and probes are answered.
 //
 // It sees the rest of the program through the interfaces Mirror, Events, Leadership and Fleet, which it declares, and must not import
 // connector, mirror, controller, helix, wire or cluster.

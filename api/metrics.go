@@ -6,12 +6,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/causeway-mirror/causeway/network"
 )
 
 type metrics struct {
-	requests    *prometheus.CounterVec
-	connections prometheus.Gauge
-	refused     prometheus.Counter
+	requests *prometheus.CounterVec
+	listener *network.Metrics
 }
 
 func newMetrics(reg prometheus.Registerer, id Identity) *metrics {
@@ -20,17 +21,11 @@ func newMetrics(reg prometheus.Registerer, id Identity) *metrics {
 	auto.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "causeway_build_info", Help: "Always 1; the labels say which build this is.", ConstLabels: labels,
 	}, []string{"version", "revision", "goversion"}).WithLabelValues(id.Version, id.Revision, runtime.Version()).Set(1)
-	listener := []string{"listener"}
 	return &metrics{
 		requests: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "causeway_http_requests_total", Help: "Answered HTTP requests by pattern and status.", ConstLabels: labels,
 		}, []string{"pattern", "code"}),
-		connections: auto.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "causeway_network_connections", Help: "Open connections.", ConstLabels: labels,
-		}, listener).WithLabelValues("api"),
-		refused: auto.NewCounterVec(prometheus.CounterOpts{
-			Name: "causeway_network_connections_refused_total", Help: "Connections refused because their address had too many.", ConstLabels: labels,
-		}, listener).WithLabelValues("api"),
+		listener: network.NewMetrics("api", id.Route.String(), reg),
 	}
 }
 

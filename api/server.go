@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/causeway-mirror/causeway/network"
 )
 
 // Config are the server's bounds. The zero value is not useful; begin with DefaultConfig.
@@ -21,16 +23,19 @@ type Config struct {
 	MaxWait       time.Duration // the longest wait that a client may ask for
 	DrainTimeout  time.Duration // how long open answers may go on after Run's context has ended
 
-	MaxConnectionsPerAddress int    // open at the same time
-	CertFile, KeyFile        string // PEM, read again when they are replaced; without them connections are not encrypted
-	TokenFile                string // without what it holds nothing is changed; empty: whoever reaches the port may
+	Connections       network.Quotas
+	MaxRequests       int    // answered at the same time, but for those that wait
+	MaxWaits          int    // requests that wait for something at the same time
+	CertFile, KeyFile string // PEM, read again when they are replaced; without them connections are not encrypted
+	TokenFile         string // without what it holds nothing is changed; empty: whoever reaches the port may
 }
 
 // DefaultConfig returns bounds that suit browsers, scrapers and scripts.
 func DefaultConfig() Config {
 	return Config{
 		HeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
-		MaxWait: 10 * time.Minute, DrainTimeout: 2 * time.Second, MaxConnectionsPerAddress: 100,
+		MaxWait: 10 * time.Minute, DrainTimeout: 2 * time.Second,
+		Connections: network.Quotas{PerAddress: 100, Total: 1000}, MaxRequests: 200, MaxWaits: 1000,
 	}
 }
 
@@ -45,8 +50,13 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("server.%s: %s: must be more than 0", name, d))
 		}
 	}
-	if c.MaxConnectionsPerAddress <= 0 {
-		faults = append(faults, fmt.Errorf("server.max_connections_per_address: %d: must be at least 1", c.MaxConnectionsPerAddress))
+	for name, n := range map[string]int{
+		"max_connections_per_address": c.Connections.PerAddress, "max_connections": c.Connections.Total,
+		"max_requests": c.MaxRequests, "max_waits": c.MaxWaits,
+	} {
+		if n <= 0 {
+			faults = append(faults, fmt.Errorf("server.%s: %d: must be at least 1", name, n))
+		}
 	}
 	return errors.Join(faults...)
 }
@@ -71,6 +81,7 @@ type Server struct {
 	cfg     Config
 	deps    Deps
 	metrics *metrics
+	admits  *admission
 	mux     *router
 	pass    *forwarder // to the leader, where there is one
 	guard   *guard
@@ -84,7 +95,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity),
+		cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity), admits: newAdmission(cfg, deps),
 		guard:   &guard{tokenFile: cfg.TokenFile, origins: http.NewCrossOriginProtection(), log: deps.Log},
 		history: newHistory(),
 	}
@@ -126,8 +137,11 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	served := make(chan error, 1)
-	l = newQuota(l, s.cfg.MaxConnectionsPerAddress, s.metrics)
-	go func() { served <- s.serve(srv, l) }() // owned by Run: it returns after Shutdown or Close, and Run reads its answer
+	bounded := network.NewListener(l, s.cfg.Connections, s.metrics.listener)
+	srv.ConnState = func(c net.Conn, state http.ConnState) {
+		bounded.SetIdle(c, state == http.StateNew || state == http.StateIdle)
+	}
+	go func() { served <- s.serve(srv, bounded) }() // owned by Run: it returns after Shutdown or Close, and Run reads its answer
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve http on %s: %w", l.Addr(), err)
@@ -159,6 +173,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.guard.admits(w, r) {
 		s.metrics.count("guard", counted.status())
 		return
+	}
+	if pool := s.admits.poolOf(r); pool != nil {
+		if !pool.Take() {
+			refuseBusy(w)
+			s.metrics.count("busy", counted.status())
+			return
+		}
+		defer pool.Give()
 	}
 	if s.deps.Fallback != nil && !native(r) {
 		s.deps.Fallback.ServeHTTP(w, r)

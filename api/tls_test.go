@@ -155,7 +155,7 @@ func TestAnAddressWithTooManyConnectionsIsRefusedAndOthersAreNot(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	cfg := DefaultConfig()
-	cfg.MaxConnectionsPerAddress = 2
+	cfg.Connections.PerAddress = 2
 	reg := prometheus.NewRegistry()
 	var err error
 	h.server, err = New(cfg, Deps{Log: hclog.NewNullLogger(), Mirror: h.mirror, Events: h.log, Registry: reg, Identity: h.server.deps.Identity})

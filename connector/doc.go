@@ -11,6 +11,6 @@
 // What operators ask it does too: Configure (pauses, limits), Retry, and Reset, which is the only way in which a position is set back or ahead,
 // with events of what is copied again or not at all.
 //
-// Run owns all goroutines: the parts, the control loop, one per partition that is being drained, and that of who waits for positions. It must not import helix, statemodel,
-// controller or api.
+// Run owns all goroutines: the parts, the control loop, one per partition that is being drained, and that of who waits for positions. It must not
+// import helix, statemodel, controller or api.
 package connector

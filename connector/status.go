@@ -295,8 +295,8 @@ type gap struct {
 	late route.Partition // it alone lacked more than lag at the last look
 }
 
-// closed says that the topic lacks no more than lag records. It is asked at each acknowledgement, and topics may have thousands of partitions: as long
-// as one alone lacks more it looks at no other.
+// closed says that the topic lacks no more than lag records. It is asked at each acknowledgement, and topics may have thousands of partitions: as
+// long as one alone lacks more it looks at no other.
 func (g *gap) closed() bool {
 	g.c.mu.Lock()
 	defer g.c.mu.Unlock()

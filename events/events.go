@@ -266,8 +266,8 @@ func (l *Log) Since(id int64) []Event {
 // anyType is what those wait for who don't say for which type.
 const anyType Type = ""
 
-// Await returns true as soon as ready says so, which is asked at the call and at each event of a type ("" = of any); false if ctx ends first, or after
-// limit (0 = none), or when the log was closed. ready must not block; it may call Since.
+// Await returns true as soon as ready says so, which is asked at the call and at each event of a type ("" = of any); false if ctx ends first, or
+// after limit (0 = none), or when the log was closed. ready must not block; it may call Since.
 func (l *Log) Await(ctx context.Context, limit time.Duration, of Type, ready func() bool) bool {
 	return l.waits.Wait(ctx, limit, ready, of) == purgatory.Completed
 }

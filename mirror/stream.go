@@ -35,8 +35,8 @@ type Deps struct {
 	Route      string // label of all metrics
 	// Waiting counts the partitions that have no lane yet by state, for the metrics; nil: there are none.
 	Waiting func() map[State]int
-	// Moved is told whose acked position has moved on. It is called with the lane's lock held, so it must neither block nor call back into the lane; nil:
-	// nobody wants to know.
+	// Moved is told whose acked position has moved on. It is called with the lane's lock held, so it must neither block nor call back into the lane;
+	// nil: nobody wants to know.
 	Moved  func(source route.Partition)
 	Worker string // written into checkpoints
 	Now    func() time.Time

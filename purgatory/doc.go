@@ -1,8 +1,8 @@
 // Package purgatory is where operations wait that can't complete yet: each ends when an event makes it possible, when its time is up, or when it is
 // cancelled.
 //
-// An operation watches keys. Who changes something that operations may wait for calls Signal (which may be called with locks held) or CheckAndComplete
-// with its key, after the change.
+// An operation watches keys. Who changes something that operations may wait for calls Signal (which may be called with locks held) or
+// CheckAndComplete with its key, after the change.
 //
 // It promises:
 //   - an operation ends exactly once, whoever is first: Done is called once, and Ready neither then nor afterwards;

@@ -4,8 +4,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"maps"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,11 +17,13 @@ import (
 
 // Server is how HTTP is served.
 type Server struct {
-	Listen                   string        `yaml:"listen"`
-	TLS                      ServerTLS     `yaml:"tls"`
-	Auth                     ServerAuth    `yaml:"auth"`
-	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address"`
-	IdleTimeout              conf.Duration `yaml:"idle_timeout"`
+	Listen                   string         `yaml:"listen"`
+	TLS                      ServerTLS      `yaml:"tls"`
+	Auth                     ServerAuth     `yaml:"auth"`
+	MaxConnections           int            `yaml:"max_connections"`
+	MaxConnectionsPerAddress int            `yaml:"max_connections_per_address"`
+	MaxConnectionsOf         map[string]int `yaml:"max_connections_of"` // of single addresses, in place of it
+	IdleTimeout              conf.Duration  `yaml:"idle_timeout"`
 }
 
 // ServerTLS is how connections are encrypted; without a certificate they are not. All files are PEM.
@@ -37,15 +42,30 @@ type ServerAuth struct {
 }
 
 func defaultServer() Server {
-	return Server{Listen: ":8080", MaxConnectionsPerAddress: 100, IdleTimeout: seconds(5 * 60)}
+	return Server{Listen: ":8080", MaxConnections: 1000, MaxConnectionsPerAddress: 100, IdleTimeout: seconds(5 * 60)}
 }
 
 // ValidateServer judges the section server and the files that it names.
 func (f *File) ValidateServer() error {
 	s := &f.Server
 	faults := []error{
-		validateListen(s.Listen), s.TLS.validate(), validateToken(s.Auth.TokenFile),
+		validateListen(s.Listen), s.TLS.validate(), validateToken(s.Auth.TokenFile), validateOverrides(s.MaxConnectionsOf),
+		AtLeastOne("server.max_connections", s.MaxConnections),
 		AtLeastOne("server.max_connections_per_address", s.MaxConnectionsPerAddress), Positive("server.idle_timeout", s.IdleTimeout),
+	}
+	return errors.Join(faults...)
+}
+
+// validateOverrides wants addresses, each with a number; 0 keeps one out.
+func validateOverrides(of map[string]int) error {
+	var faults []error
+	for _, address := range slices.Sorted(maps.Keys(of)) {
+		key := "server.max_connections_of." + address
+		if _, err := netip.ParseAddr(address); err != nil {
+			faults = append(faults, Fault(key, strconv.Itoa(of[address]), "must be of an IP address"))
+		} else if of[address] < 0 {
+			faults = append(faults, Fault(key, strconv.Itoa(of[address]), "must be 0 or more"))
+		}
 	}
 	return errors.Join(faults...)
 }

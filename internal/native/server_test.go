@@ -63,6 +63,9 @@ func TestEveryFaultOfTheServerIsToldWithoutWhatIsSecret(t *testing.T) {
 		{"empty token", func(s *Server) { s.Auth.TokenFile = fileWith(t, " \n") }, `: is empty`},
 		{"two words", func(s *Server) { s.Auth.TokenFile = fileWith(t, "s3cret s3cret") }, `must hold one token without spaces`},
 		{"none allowed", func(s *Server) { s.MaxConnectionsPerAddress = 0 }, `server.max_connections_per_address "0": must be at least 1`},
+		{"none at all", func(s *Server) { s.MaxConnections = 0 }, `server.max_connections "0": must be at least 1`},
+		{"a name", func(s *Server) { s.MaxConnectionsOf = map[string]int{"proxy": 7} }, `server.max_connections_of.proxy "7": must be of an IP address`},
+		{"fewer than none", func(s *Server) { s.MaxConnectionsOf = map[string]int{"::1": -1} }, `server.max_connections_of.::1 "-1": must be 0 or more`},
 		{"at once", func(s *Server) { s.IdleTimeout = 0 }, `server.idle_timeout "0s": must be more than 0s`},
 		{"three", func(s *Server) { s.Auth.TokenFile, s.TLS.CAFile, s.Listen = "/a", "/b", "c" }, "ca_file \"/b\": cannot be read: no such file or directory\nserver.auth.token_file \"/a\""},
 	} {

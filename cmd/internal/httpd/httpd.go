@@ -2,16 +2,24 @@ package httpd
 
 import (
 	"net"
+	"net/netip"
 	"os"
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/network"
 )
 
 // Config is the API's configuration by the section server of the native file.
 func Config(s native.Server) api.Config {
 	cfg := api.DefaultConfig()
-	cfg.IdleTimeout, cfg.MaxConnectionsPerAddress = s.IdleTimeout.Duration(), s.MaxConnectionsPerAddress
+	cfg.IdleTimeout = s.IdleTimeout.Duration()
+	cfg.Connections = network.Quotas{PerAddress: s.MaxConnectionsPerAddress, Overrides: map[string]int{}, Total: s.MaxConnections}
+	for text, n := range s.MaxConnectionsOf {
+		if address, err := netip.ParseAddr(text); err == nil { // else it was refused
+			cfg.Connections.Overrides[address.String()] = n // as connections have it
+		}
+	}
 	cfg.CertFile, cfg.KeyFile, cfg.TokenFile = s.TLS.CertFile, s.TLS.KeyFile, s.Auth.TokenFile
 	return cfg
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/network"
 )
 
 func TestConfigIsThatOfTheFile(t *testing.T) {
 	t.Parallel()
 	s := native.Default().Server
 	require.NoError(t, Config(s).Validate())
-	require.Equal(t, 100, Config(s).MaxConnectionsPerAddress)
+	s.MaxConnectionsOf = map[string]int{"10.0.0.5": 500, "FE80::0:1": 0}
+	require.Equal(t, network.Quotas{PerAddress: 100, Overrides: map[string]int{"10.0.0.5": 500, "fe80::1": 0}, Total: 1000}, Config(s).Connections)
 	require.Equal(t, 5*time.Minute, Config(s).IdleTimeout)
 	s.TLS, s.Auth.TokenFile = native.ServerTLS{CertFile: "c", KeyFile: "k"}, "t"
 	c := Config(s)
