@@ -123,6 +123,7 @@ func ParseStart(start string) (int64, error) {
 func (c Config) mirror() mirror.Config {
 	m := mirror.DefaultConfig()
 	m.Streams, m.AckWindow, m.CommitInterval = c.Streams, c.AckWindow, c.CommitInterval
+	m.ReadUncommitted = c.Isolation == ReadUncommitted
 	m.LaneBytes = min(m.LaneBytes, int64(float64(c.MemoryBytes)*bufferShare)/4)
 	return m
 }

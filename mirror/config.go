@@ -20,6 +20,8 @@ type Config struct {
 	HoldFor time.Duration
 	// RetryInterval is the time after which a halted partition is tried again.
 	RetryInterval time.Duration
+	// ReadUncommitted says that records of open transactions are copied too, and lack while they are not.
+	ReadUncommitted bool
 }
 
 // DefaultConfig is what is right without a reason to change it.

@@ -68,9 +68,9 @@ func (l *Lane) Status() Status {
 	return s
 }
 
-// endLocked is where the source's log ends for us: the last stable offset, since what lies behind it may still be aborted.
+// endLocked is where the source's log ends for us: the last stable offset, since what lies behind it may still be aborted, unless that is copied too.
 func (l *Lane) endLocked() route.Offset {
-	if l.in.extent.LastStable >= 0 {
+	if l.in.extent.LastStable >= 0 && !l.stream.cfg.ReadUncommitted {
 		return l.in.extent.LastStable
 	}
 	return l.in.extent.End
