@@ -256,6 +256,26 @@ func TestUnreachableClusterIsToldAndWaitedFor(t *testing.T) {
 	require.Error(t, e.Err)
 }
 
+// A broker that went down after others had taken over all that it led was called unreachable for up to a minute, and the route degraded.
+func TestBrokerThatNobodyNeedsIsNotMissed(t *testing.T) {
+	t.Parallel()
+	kc := newKfake(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "a"))
+	require.NoError(t, kc.MoveTopicPartition("a", 0, 0))
+	kc.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		kc.KeepControl()
+		return nil, errGone, kc.CurrentNode() == 0 // ends the connection
+	})
+	r := newRig(t, kc, fast(), 64<<20)
+	r.produce("a", 0, 0, 3)
+	l := r.add("a", 0, newLane(0))
+	eventually(t, func() bool { return r.f.Reachable() != nil }, "a broker is told that hangs up")
+	require.NoError(t, kc.MoveTopicPartition("a", 0, 1))
+	l.requireValues(t, values(0, 3))
+	eventually(t, func() bool { return r.f.Reachable() == nil }, "nobody needs it any more")
+}
+
+var errGone = errors.New("gone")
+
 func TestMetricsAreCleanAndGoAway(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()

@@ -60,6 +60,7 @@ func (l *loop) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l.absorb()
 		if len(l.slots) == 0 {
+			l.f.health.up(l) // nobody needs this broker
 			l.pause(ctx)
 			continue
 		}
@@ -115,6 +116,8 @@ func (l *loop) connect(ctx context.Context) bool {
 	return true
 }
 
+// disconnect ends the session too: the next one lists everybody anew, so that those who have left need not be remembered for it. A broker that went
+// down with nobody left on it would be called unreachable, and dialled, until the router's next tick.
 func (l *loop) disconnect() {
 	if l.conn != nil {
 		l.conn.Close()
@@ -122,6 +125,12 @@ func (l *loop) disconnect() {
 	}
 	l.suspect = false
 	l.session.renew()
+	for p, s := range l.slots {
+		s.listed = false
+		if s.m == nil {
+			delete(l.slots, p)
+		}
+	}
 }
 
 // failed handles a broken link: all partitions stay, but the router looks whether others lead them now.
