@@ -188,26 +188,44 @@ func (a *Admin) EnableCluster(ctx context.Context, on bool) error {
 	return nil
 }
 
-// remove deletes znodes in one transaction; those that are gone already are no error.
+// remove deletes znodes with all that somebody has put below them, which peers never do, in one transaction if it is not very much. Those that are
+// gone already are no error.
 func (a *Admin) remove(ctx context.Context, paths ...string) error {
-	for {
-		var ops []Op
-		for _, path := range paths {
-			found, _, err := a.session.Exists(ctx, path, nil)
-			if err != nil {
-				return err
-			}
-			if found {
-				ops = append(ops, DeleteOp(path, AnyVersion))
+	for list := a.present; ; {
+		all, err := list(ctx, paths)
+		if err != nil {
+			return err
+		}
+		for _, chunk := range Chunks(deletions(all), deletesPerTransaction) {
+			if err = a.transact(ctx, chunk...); err != nil {
+				break
 			}
 		}
-		if len(ops) == 0 {
-			return nil
-		}
-		if err := a.transact(ctx, ops...); errors.Is(err, ErrDeposed) || !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrLost) {
+		switch {
+		case errors.Is(err, ErrDeposed):
+			return err
+		case errors.Is(err, ErrNotEmpty):
+			list = a.session.forest
+		case errors.Is(err, ErrNotFound), errors.Is(err, ErrLost): // looked at again
+		default:
 			return err
 		}
 	}
+}
+
+// present lists those of the znodes that exist.
+func (a *Admin) present(ctx context.Context, paths []string) ([]string, error) {
+	var all []string
+	for _, path := range paths {
+		found, _, err := a.session.Exists(ctx, path, nil)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			all = append(all, path)
+		}
+	}
+	return all, nil
 }
 
 // Scope says whose config is meant.

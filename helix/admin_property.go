@@ -2,7 +2,6 @@ package helix
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -15,29 +14,11 @@ func (a *Admin) UpdateProperty(ctx context.Context, change func(*Record) error, 
 	return nil
 }
 
-// RemoveProperty removes a node of the property store with all below it, under the guard. That it is not there is no error; what others add
-// meanwhile may make it ErrNotEmpty.
+// RemoveProperty removes a node of the property store with all below it, under the guard. That it is not there is no error.
 func (a *Admin) RemoveProperty(ctx context.Context, parts ...string) error {
 	at := a.cluster.Property(parts...)
-	err := a.removeTree(ctx, at)
-	if err != nil {
+	if err := a.remove(ctx, at); err != nil {
 		return fmt.Errorf("remove property %s: %w", at, err)
 	}
 	return nil
-}
-
-func (a *Admin) removeTree(ctx context.Context, at string) error {
-	children, err := a.session.Children(ctx, at, nil)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	for _, name := range children {
-		if err == nil {
-			err = a.removeTree(ctx, at+"/"+name)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return a.remove(ctx, at)
 }

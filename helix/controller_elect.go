@@ -63,13 +63,20 @@ func (c *Controller) elect(ctx context.Context, s *Session) (Guard, error) {
 // from then on. If somebody leads, which is no error, notify is called when that may have changed.
 func (c *Controller) stand(ctx context.Context, s *Session, notify Notify) (Guard, bool, error) {
 	leader, stat, err := s.GetRecord(ctx, c.cfg.Cluster.leader(), notify)
+	unreadable := errors.Is(err, ErrMalformed) || errors.Is(err, ErrEmpty)
 	switch {
+	case stat.Owner == "" && (err == nil || unreadable): // copied with the tree, or made by hand: it would never go
+		c.deps.Log.Warn("node LEADER is of no session and is removed", "path", c.cfg.Cluster.leader())
+		if err = s.deleteAround(ctx, c.cfg.Cluster.leader(), stat.Version); err == nil {
+			err = ErrBadVersion
+		}
+		return Guard{}, false, err
 	case err == nil && stat.Owner == s.ID() && leader.ID == c.cfg.Name:
 		return c.guard(ctx, s)
 	case err == nil:
 		c.setLeader(leader.ID)
 		return Guard{}, false, nil
-	case errors.Is(err, ErrMalformed), errors.Is(err, ErrEmpty): // it is somebody's all the same
+	case unreadable: // it is somebody's all the same
 		c.setLeader("")
 		return Guard{}, false, nil
 	case !errors.Is(err, ErrNotFound):

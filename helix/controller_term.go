@@ -447,7 +447,7 @@ func (t *Term) noteMessage(r reading, instance, id string) []point {
 	var m *Message
 	if r.record != nil {
 		m = parseMessage(id, r.record)
-		if m.Type != msgTransition || m.Target != instance || m.Resource == "" || len(m.Partitions) == 0 {
+		if m.Type != msgTransition || m.Target != instance || checkName("resource", m.Resource) != nil || len(m.Partitions) == 0 {
 			m = nil
 		}
 	}

@@ -19,9 +19,9 @@ func offlineTerm() *Term {
 	return newTerm(c, nil, Guard{})
 }
 
-// found is what reading a record gives.
+// found is what reading a record gives; its node is of the session that it names.
 func found(path string, r *Record) reading {
-	return reading{point: point{path: path}, exists: true, record: r}
+	return reading{point: point{path: path}, exists: true, record: r, stat: Stat{Owner: r.Simple[keySessionID]}}
 }
 
 // listed is what reading a folder gives.

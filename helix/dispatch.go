@@ -186,12 +186,12 @@ func (d *dispatcher) acknowledge(ctx context.Context) error {
 	return nil
 }
 
+// remove deletes a message. One that may not be deleted stays.
 func (d *dispatcher) remove(ctx context.Context, path string) error {
-	err := d.t.admin.transact(ctx, DeleteOp(path, AnyVersion))
-	if err == nil || spoils(err) || errors.Is(err, ErrLost) {
-		return nil
+	if err := d.t.admin.remove(ctx, path); !errors.Is(err, ErrDenied) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // sweep removes messages that can't be carried out any more, once they have been so for long: participants remove what they refuse themselves,

@@ -107,7 +107,7 @@ func millis(text string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// faults says what a state transition lacks; nothing for a complete one.
+// faults says what a state transition lacks or has in a form that can't be; nothing for one that is in order.
 func (m *Message) faults() []string {
 	var missing []string
 	for key, value := range map[string]string{
@@ -119,6 +119,9 @@ func (m *Message) faults() []string {
 	}
 	if len(m.Partitions) == 0 {
 		missing = append(missing, keyPartition)
+	}
+	if m.Resource != "" && checkName("resource", m.Resource) != nil { // it is part of paths
+		missing = append(missing, keyResource)
 	}
 	slices.Sort(missing)
 	return missing

@@ -159,10 +159,16 @@ func (t *tenure) awaitName(ctx context.Context) error {
 	defer tick.Stop()
 	links := t.session.Links()
 	for over, last := false, began; ; {
-		changed := make(chan struct{}, 1)
-		data, stat, err := t.session.Get(ctx, path, func(Event) { changed <- struct{}{} })
+		moved := make(chan struct{}, 1)
+		data, stat, err := t.session.Get(ctx, path, func(Event) { moved <- struct{}{} })
 		if errors.Is(err, ErrNotFound) || err == nil && stat.Owner == t.session.ID() {
 			return nil
+		}
+		if err == nil && stat.Owner == "" { // copied with the tree, or made by hand: it would never go
+			t.log.Warn("live node of this instance's name is of no session and is removed", "path", path)
+			if err = t.session.deleteAround(ctx, path, stat.Version); err == nil || overtaken(err) {
+				continue
+			}
 		}
 		if err != nil {
 			return err
@@ -177,7 +183,7 @@ func (t *tenure) awaitName(ctx context.Context) error {
 		t.log.Info("waiting for a live node of this instance's name", "owner", stat.Owner, "patience", patience.String())
 		for again := false; !again; {
 			select {
-			case <-changed:
+			case <-moved:
 				again = true
 			case now := <-tick.C:
 				// While ZooKeeper was silent, or this process stood still, nobody counted the other session's time here; and a server
@@ -195,6 +201,11 @@ func (t *tenure) awaitName(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// overtaken says that a znode was not as it had been read, or that nobody knows: it is looked at again.
+func overtaken(err error) bool {
+	return errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotEmpty) || errors.Is(err, ErrLost)
 }
 
 // nameChecks is how often within a session's timeout the wait for a name is looked at.

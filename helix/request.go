@@ -387,16 +387,11 @@ const deletesPerTransaction = 250
 
 // DeleteTree removes a znode and all below it. What others remove meanwhile is no error; what they add may make it ErrNotEmpty.
 func (s *Session) DeleteTree(ctx context.Context, path string) error {
-	all, err := s.tree(ctx, path)
+	all, err := s.forest(ctx, []string{path})
 	if err != nil {
 		return err
 	}
-	slices.Reverse(all) // children first
-	ops := make([]Op, len(all))
-	for i, p := range all {
-		ops[i] = DeleteOp(p, AnyVersion)
-	}
-	for _, chunk := range Chunks(ops, deletesPerTransaction) {
+	for _, chunk := range Chunks(deletions(all), deletesPerTransaction) {
 		err := s.Multi(ctx, chunk...)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrLost) {
 			err = s.deleteEach(ctx, chunk)
@@ -406,6 +401,15 @@ func (s *Session) DeleteTree(ctx context.Context, path string) error {
 		}
 	}
 	return nil
+}
+
+// deletions removes znodes in their order.
+func deletions(paths []string) []Op {
+	ops := make([]Op, len(paths))
+	for i, path := range paths {
+		ops[i] = DeleteOp(path, AnyVersion)
+	}
+	return ops
 }
 
 // deleteEach removes znodes one after the other, those too that are gone already.
@@ -425,16 +429,17 @@ func (s *Session) deleteEach(ctx context.Context, ops []Op) error {
 	return nil
 }
 
-// tree lists a znode and everything below it, parents before children.
-func (s *Session) tree(ctx context.Context, root string) ([]string, error) {
-	all := []string{}
-	for level := []string{root}; len(level) > 0; {
-		lists := make([][]string, len(level))
+// forest lists those of the znodes that exist, and everything below them, children before parents.
+func (s *Session) forest(ctx context.Context, roots []string) ([]string, error) {
+	var all []string
+	for level := roots; len(level) > 0; {
+		there, lists := make([]string, len(level)), make([][]string, len(level))
 		err := s.Each(ctx, len(level), func(ctx context.Context, i int) error {
 			names, err := s.Children(ctx, level[i], nil)
 			if errors.Is(err, ErrNotFound) {
 				return nil
 			}
+			there[i] = level[i]
 			for _, name := range names {
 				lists[i] = append(lists[i], level[i]+"/"+name)
 			}
@@ -443,9 +448,10 @@ func (s *Session) tree(ctx context.Context, root string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, level...)
+		all = append(all, slices.DeleteFunc(there, func(path string) bool { return path == "" })...)
 		level = slices.Concat(lists...)
 	}
+	slices.Reverse(all)
 	return all, nil
 }
 

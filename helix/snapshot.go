@@ -38,13 +38,10 @@ type liveNode struct {
 	batches bool // its version knows batch messages
 }
 
-// newLive reads a live instance. The session is the node's owner, which can't lie; the record's field is what old peers go by.
+// newLive reads a live instance. Its session is the node's owner, which can't lie. A node without one, which was copied with the tree or made by
+// hand, is of nobody who lives.
 func newLive(r *Record, stat Stat) *liveNode {
-	n := &liveNode{session: stat.Owner, batches: atLeast(r.Simple[keyHelixVersion], 0, 6, 1)}
-	if n.session == "" {
-		n.session = r.Simple[keySessionID]
-	}
-	return n
+	return &liveNode{session: stat.Owner, batches: atLeast(r.Simple[keyHelixVersion], 0, 6, 1)}
 }
 
 // atLeast compares versions such as 0.6.8 and helix-0.6.8. A part that is no number ends the comparison.

@@ -78,16 +78,29 @@ func (t *Subtree) folder(r reading) []point {
 // below is a path without the root's.
 func (t *Subtree) below(at string) string { return strings.TrimPrefix(at, t.root+"/") }
 
-// DeleteUnchanged removes a node that still has the version, and its parent if that is empty then. ErrBadVersion if it was changed; that it is
-// gone is no error.
+// DeleteUnchanged removes a node that still has the version, with what somebody has put below it, and its parent if that is empty then.
+// ErrBadVersion if it was changed; that it is gone is no error.
 func (s *Session) DeleteUnchanged(ctx context.Context, at string, version int32) error {
-	switch err := s.Delete(ctx, at, version); {
-	case errors.Is(err, ErrNotFound):
-	case err != nil:
+	err := s.Delete(ctx, at, version)
+	if errors.Is(err, ErrNotEmpty) {
+		err = s.deleteAround(ctx, at, version)
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	if err := s.Delete(ctx, path.Dir(at), AnyVersion); err != nil && !errors.Is(err, ErrNotEmpty) && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	return nil
+}
+
+// deleteAround removes a node that has the version and all below it, in one transaction.
+func (s *Session) deleteAround(ctx context.Context, at string, version int32) error {
+	all, err := s.forest(ctx, []string{at})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	ops := deletions(all)
+	ops[len(ops)-1] = DeleteOp(at, version)
+	return s.Multi(ctx, ops...)
 }
