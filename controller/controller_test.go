@@ -42,6 +42,23 @@ func TestNobodyLeadsBeforeTheElectionAndAfterTheTerm(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotLeader)
 }
 
+// Somebody had made an ideal state by hand whose name no topic can have: it was listed and assigned, and could not be removed.
+func TestATopicWhoseNameIsIllegalCanBeRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, discovering("orders"), "w1")
+		term := r.lead(t)
+		r.cluster.edit(func(s *State) {
+			s.Topics["or ders"] = Topic{Name: "or ders", Partitions: 1}
+			s.Torn = map[string]bool{"torn ü": true}
+		})
+		require.NoError(t, term.Delete(t.Context(), "or ders"))
+		require.NoError(t, term.Delete(t.Context(), "torn ü"))
+		require.True(t, isGone(term.Delete(t.Context(), "a b")))
+		require.Empty(t, term.Topics())
+		require.Empty(t, r.cluster.State().Excluded)
+	})
+}
+
 func TestTopicsAreAddedGrownAndDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, DefaultConfig(), "w1", "w2")

@@ -145,10 +145,8 @@ func (t *Term) Expand(ctx context.Context, name string, partitions int32) error 
 // Delete ends the mirroring of a topic; what its positions were stays stored, so that adding it again goes on from there. Where topics are
 // discovered the name is excluded, also one that is not mirrored. *NotFoundError.
 func (t *Term) Delete(ctx context.Context, name string) error {
-	if err := checkTopic(name, 0); err != nil {
-		return &NotFoundError{What: "topic", Name: name} // no such topic can be mirrored
-	}
-	if t.discovers() && !t.cluster.State().Excluded[name] {
+	discoverable := checkTopic(name, 0) == nil // somebody may have made an ideal state of another name
+	if discoverable && t.discovers() && !t.cluster.State().Excluded[name] {
 		if err := t.cluster.Exclude(ctx, name, true); err != nil {
 			return err
 		}
