@@ -216,6 +216,41 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	require.ErrorIs(t, s.SaveRoute(t.Context(), offsets.NoRoute()), offsets.ErrCorrupt)
 }
 
+// An error of the whole store ended the process, and each worker after it that the partition was given to.
+func TestNodeWithAForeignACLHaltsItsPartitionAlone(t *testing.T) {
+	t.Parallel()
+	place := newPlace()
+	s, o := open(t, config(t, place)), other(t, place)
+	closed, good := storetest.Checkpoint("t", 0, 10), storetest.Checkpoint("t", 1, 10)
+	require.NoError(t, s.BeginAll(t.Context(), []offsets.Beginning{{Next: closed}, {Next: good}}))
+	for _, path := range []string{o.plain("t", 0), o.rest("t", 0), o.root + "/causeway/t"} {
+		allow := func(acl []zookeeper.ACL) {
+			_, err := o.conn.SetACL(path, acl, -1)
+			require.NoError(t, err)
+		}
+		for _, all := range []int32{zookeeper.PermAdmin, zookeeper.PermAdmin | zookeeper.PermRead} { // nothing; reading alone
+			allow(zookeeper.WorldACL(all))
+			closed, good = advanced(closed, 1), advanced(good, 1)
+			err := s.Save(t.Context(), []offsets.Checkpoint{closed, good})
+			if path != o.root+"/causeway/t" { // which a save does not touch
+				var conflict *offsets.ConflictError
+				require.ErrorAs(t, err, &conflict, path)
+				require.Len(t, conflict.Refused, 1, path)
+				require.Contains(t, conflict.Refused[0].Reason, "zk: not authenticated")
+				require.Equal(t, closed.Partition, conflict.Refused[0].Checkpoint.Partition)
+				closed = advanced(closed, -1)
+			}
+			found, err := s.Load(t.Context(), []route.Partition{closed.Partition, good.Partition})
+			require.True(t, found[good.Partition].Equal(good), path)
+			var storage *offsets.StorageError
+			require.NotErrorAs(t, err, &storage, "it would stop the process")
+			require.NotErrorAs(t, s.Begin(t.Context(), nil, storetest.Checkpoint("t", 2, 1)), &storage)
+		}
+		allow(zookeeper.WorldACL(zookeeper.PermAll))
+		requireStored(t, s, closed)
+	}
+}
+
 func TestCheckpointThatIsGoneIsNoBeginning(t *testing.T) {
 	t.Parallel()
 	place := newPlace()

@@ -60,6 +60,22 @@ func TestLinkIsCutAndComesBack(t *testing.T) {
 	require.Equal(t, id, s.session.conn.SessionID(), "the session outlives its link")
 }
 
+func TestTroubleIsToldWhileItLasts(t *testing.T) {
+	t.Parallel()
+	s, p := proxied(t, newPlace(), 200*time.Millisecond)
+	parts := []route.Partition{{Topic: "t"}}
+	require.NoError(t, s.Trouble())
+	p.Refuse()
+	eventually(t, func() bool { _, err := s.Load(t.Context(), parts); return err != nil })
+	requireUnavailable(t, s.Trouble())
+	require.NoError(t, p.Heal())
+	eventually(t, func() bool { _, err := s.Load(t.Context(), parts); return err == nil })
+	require.NoError(t, s.Trouble())
+	p.Refuse()
+	eventually(t, func() bool { _, err := s.Load(t.Context(), parts); return err != nil })
+	eventually(t, func() bool { return s.Trouble() == nil }) // nobody asks any more
+}
+
 // The answer to a write is held back until the write can be seen, then the link is cut: the write must be found to be our own.
 func TestOwnWriteWhoseAnswerWasLostIsNoRival(t *testing.T) {
 	t.Parallel()

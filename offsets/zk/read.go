@@ -123,11 +123,11 @@ func (s *Store) readPartition(ctx context.Context, p route.Partition) (entry, er
 	for again := false; ; again = true {
 		plain, err := s.get(ctx, s.at.plain(p))
 		if err != nil {
-			return entry{}, err
+			return denied(s.at.plain(p), err)
 		}
 		rest, err := s.get(ctx, s.at.rest(p))
 		if err != nil {
-			return entry{}, err
+			return denied(s.at.rest(p), err)
 		}
 		versions := [2]int32{plain.version, rest.version}
 		e := s.understand(p, plain, rest)
@@ -137,6 +137,14 @@ func (s *Store) readPartition(ctx context.Context, p route.Partition) (entry, er
 		}
 		before = versions
 	}
+}
+
+// denied is the entry of a partition one of whose nodes we may not touch, which is no concern of others; any other error stays one.
+func denied(path string, err error) (entry, error) {
+	if !errors.Is(err, zookeeper.ErrNoAuth) {
+		return entry{}, err
+	}
+	return entry{err: &NodeError{Path: path, Err: fmt.Errorf("%w: %w", offsets.ErrCorrupt, err)}}, nil
 }
 
 // understand makes a checkpoint of what the two nodes hold.
@@ -221,7 +229,8 @@ type topicNode struct {
 func (s *Store) readTopic(ctx context.Context, topic string) (topicNode, error) {
 	n, err := s.get(ctx, s.at.topic(topic))
 	if err != nil {
-		return topicNode{}, err
+		e, err := denied(s.at.topic(topic), err)
+		return topicNode{err: e.err}, err
 	}
 	t := topicNode{version: n.version}
 	t.record, t.err = parseTopic(s.at.topic(topic), n.data)

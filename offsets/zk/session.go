@@ -46,6 +46,9 @@ type session struct {
 	mu    sync.Mutex
 	link  net.Conn // guarded by mu; the last that was dialed
 	ended bool     // guarded by mu
+	// trouble is why the last operation found ZooKeeper or the store's place out of reach; nil if it did not.
+	trouble   error     // guarded by mu
+	troubleAt time.Time // guarded by mu
 }
 
 // connect begins to connect and does not wait for it.
@@ -145,9 +148,41 @@ func call[T any](ctx context.Context, s *session, request func(*zookeeper.Conn) 
 	}
 }
 
-// retry tries an operation until it succeeds or fails for another reason than ZooKeeper's absence, but no longer than Timeout. An operation
-// that is given up may have been carried out, so its error is not the context's unless that had ended before.
+// troubleHolds is for how many timeouts a trouble is told that no operation has met or ended since: who waits for the store tries again long before.
+const troubleHolds = 6
+
+// note remembers whether an operation found the store.
+func (s *session) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble, s.troubleAt = nil, time.Now()
+	if errors.Is(err, offsets.ErrUnavailable) {
+		s.trouble = err
+	}
+}
+
+// troubled is what keeps the store out of reach; nil if nothing is known to.
+func (s *session) troubled() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.troubleAt) > troubleHolds*s.cfg.Timeout {
+		return nil
+	}
+	return s.trouble
+}
+
+// retry is attempt, remembered unless the caller took it back.
 func (s *session) retry(ctx context.Context, op string, try func(context.Context) error) error {
+	err := s.attempt(ctx, op, try)
+	if ctx.Err() == nil {
+		s.note(err)
+	}
+	return err
+}
+
+// attempt tries an operation until it succeeds or fails for another reason than ZooKeeper's absence, but no longer than Timeout. An operation
+// that is given up may have been carried out, so its error is not the context's unless that had ended before.
+func (s *session) attempt(ctx context.Context, op string, try func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -55,6 +55,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Trouble is why positions could neither be read nor stored at the last try; nil if they could, or if the last try is long ago.
+func (s *Store) Trouble() error { return s.session.troubled() }
+
 // Load reads checkpoints. Those of partitions whose nodes can't be read are missing from the map and named by the error, which is joined of
 // *NodeErrors; the others are good all the same. One whose plain offset was written by another program is marked foreign.
 func (s *Store) Load(ctx context.Context, parts []route.Partition) (map[route.Partition]offsets.Checkpoint, error) {

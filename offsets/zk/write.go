@@ -218,10 +218,34 @@ func (s *Store) transact(ctx context.Context, also any, some []write) error {
 	for _, w := range some {
 		s.cache.forget(w.next.Partition)
 	}
+	if errors.Is(err, zookeeper.ErrNoAuth) {
+		return s.transactDenied(ctx, also, some, err)
+	}
 	if !rivalry(err) {
 		return fmt.Errorf("write nodes of %s and %d other partitions: %w", some[0].next.Partition, len(some)-1, err)
 	}
 	s.parents.forget() // a node that is not there may be one of them
+	return nil
+}
+
+// transactDenied goes on after a transaction of which we may not touch something: what it is, it does not say. Others go their own ways; a single
+// partition, and those that change their topic's node, are refused.
+func (s *Store) transactDenied(ctx context.Context, also any, some []write, why error) error {
+	if also == nil && len(some) > 1 {
+		for i := range some {
+			if err := s.transact(ctx, nil, some[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, w := range some {
+		e, err := denied(s.at.plain(w.next.Partition), why)
+		if err != nil {
+			return err
+		}
+		w.change.done, w.change.err = true, e.err
+	}
 	return nil
 }
 
