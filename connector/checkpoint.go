@@ -68,6 +68,7 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 		first := offsets.Checkpoint{
 			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset,
 			SourceTopicID: t.source.ID, TargetTopicID: t.target.ID, LeaderEpoch: -1, Fingerprint: c.fingerprint(t, source), Writer: c.deps.Worker,
+			Clean: true, // nobody has sent anything yet
 		}
 		if first.ProducerID, err = c.newcomer(ctx, t, shared, end.Offset); err != nil {
 			return err

@@ -88,6 +88,9 @@ func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l.beginLocked()
 	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
+	if !at.Clean {
+		l.out.settled = s.now().Add(lingersFor)
+	}
 	return l
 }
 

@@ -37,6 +37,8 @@ type outlet struct {
 	flying ring[uint64] // entries that were sent and not answered, in order
 	window int          // batches sent since the last one with acks=all
 	opened int          // bytes of them
+	// settled is when nothing can come to be stored any more that was sent over a lost connection, or by an owner before this one.
+	settled time.Time
 	// stamp is what the target counts the age of our id from: the timestamp of its last batch of ours, in ms. Only where producers' times are kept
 	// it can be old when the batch is new; 0 or -1 when not known.
 	stamp int64
@@ -52,7 +54,7 @@ type tail struct {
 	mark  offsets.Mark // its last record; the zero Mark = not known
 	read  bool         // the log was read, so that more can't be known now
 	lost  bool         // the log was read and does not show it, because it is not replicated yet or deleted already
-	after route.Offset // the target offset behind it, where the log alone knows it; 0 = not so
+	after route.Offset // the target offset behind it, where the log must do because a repeat would be stored again; 0 = not so
 
 	places int   // records of the walk that look like the last one
 	place  int32 // the sequence, as counted, that follows the latest of them
@@ -162,7 +164,7 @@ func (l *Lane) nextLocked() (uint64, bool) {
 		for o.certify < q.tail && q.at(o.certify).records == 0 {
 			o.certify++
 		}
-		if o.certify == q.tail || o.flying.len() > 0 || l.forgottenLocked() {
+		if o.certify == q.tail || o.flying.len() > 0 || l.forgottenLocked(o.certify) {
 			return 0, false
 		}
 		return o.certify, true
@@ -171,7 +173,7 @@ func (l *Lane) nextLocked() (uint64, bool) {
 			o.sent++
 		}
 		if o.sent < q.tail {
-			return o.sent, o.flying.len() > 0 || !l.forgottenLocked()
+			return o.sent, o.flying.len() > 0 || !l.forgottenLocked(o.sent)
 		}
 		return l.windowEndLocked()
 	case asking, walking, failing, halted:
@@ -183,7 +185,7 @@ func (l *Lane) nextLocked() (uint64, bool) {
 // closes the window.
 func (l *Lane) windowEndLocked() (uint64, bool) {
 	o := &l.out
-	if o.window == 0 || o.sent == o.queue.head || o.flying.len() > 0 || l.forgottenLocked() {
+	if o.window == 0 || o.sent == o.queue.head || o.flying.len() > 0 {
 		return 0, false
 	}
 	i := o.sent - 1
@@ -196,6 +198,9 @@ func (l *Lane) windowEndLocked() (uint64, bool) {
 		}
 		i--
 	}
+	if l.forgottenLocked(i) {
+		return 0, false
+	}
 	o.sent = i + 1 // nothing is forwarded of the empty ranges behind it; they are passed again
 	return i, true
 }
@@ -207,12 +212,18 @@ const windowQuiet = 20 * time.Millisecond
 // ids from time to time, by default every ten minutes; in a shorter silence no other owner takes over.
 const agedAfter = 30 * time.Second
 
-// forgottenLocked says that nothing was heard of the target for so long that it may have forgotten the id, and would take any sequence, also
-// a repeat. The lane then asks again. Nothing may be unanswered.
-func (l *Lane) forgottenLocked() bool {
+// lingersFor is how long what was sent over a connection that is gone may still come to be stored: a target reads what has arrived and works it off.
+const lingersFor = 5 * time.Second
+
+// forgottenLocked says that the target may have forgotten the id and would take any sequence, also a repeat, because nothing was heard of it for so
+// long, or because entry i has old records and may be on its way to it already. The lane then asks again. Nothing may be unanswered.
+func (l *Lane) forgottenLocked(i uint64) bool {
 	o := &l.out
-	aged := l.agedLocked(o.stamp) && l.sinceLocked(o.heard) > agedAfter
-	if !aged && !l.silentSinceLocked(o.heard) {
+	switch {
+	case o.heard.Before(o.settled) && l.agedLocked(o.queue.at(i).batch.MaxTimestamp()):
+		o.notBefore = o.settled
+	case l.silentSinceLocked(o.heard), l.agedLocked(o.stamp) && l.sinceLocked(o.heard) > agedAfter:
+	default:
 		return false
 	}
 	l.askAgainLocked()
@@ -241,6 +252,9 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 		panic("BUG: answer to a batch that was not sent")
 	}
 	i := o.flying.pop()
+	if f != nil && f.Class == route.Ambiguous {
+		o.settled = now.Add(lingersFor)
+	}
 	switch {
 	case o.phase == failing: // what came after the first failure is found out by the take-over
 	case f != nil:

@@ -26,6 +26,7 @@ type variant struct {
 	trustUnopened bool // the checkpoint says that the id is known to the target, though nothing was ever acknowledged
 	// forgetForgotten: that a broker remembers nothing of the id, so that a repeat would be stored again, is not told.
 	forgetForgotten bool
+	hasty           bool // what may linger over connections that are gone is not waited for
 	from            uint64
 }
 
@@ -36,6 +37,7 @@ type conn struct {
 	pending []*request
 	busy    bool
 	alive   bool
+	died    time.Time // when it was given up
 	answers []answer
 }
 
@@ -98,6 +100,7 @@ func newOwner(w *world, cfg Config, plan Plan, at offsets.Checkpoint) *owner {
 		at.Opened, at.AckedAt = true, now()
 	}
 	o.lane = o.mirror.Add(plan, at, Wakers{Source: func() {}, Sink: func() {}})
+	o.hurry()
 	o.stream = o.lane.stream
 	return o
 }
@@ -218,6 +221,13 @@ func (o *owner) answer(a answer) {
 		a.all = true
 	}
 	o.lane.Answer(a.all, a.base, a.f)
+	o.hurry()
+}
+
+func (o *owner) hurry() {
+	if o.v.hasty {
+		o.lane.out.settled = time.Time{}
+	}
 }
 
 // cut loses the connection: everything unanswered is answered with a fault. What the broker has still to read, it reads.
@@ -228,7 +238,7 @@ func (o *owner) cut() {
 	for o.rng.IntN(2) == 0 && len(o.conn.answers) > 0 {
 		o.deliver()
 	}
-	o.conn.alive = false
+	o.conn.alive, o.conn.died = false, o.stream.now()
 	o.conn = nil
 	for len(o.flying) > 0 {
 		o.answer(answer{base: route.NoOffset, f: fault(route.Ambiguous, "LINK")})
