@@ -3,12 +3,14 @@ package kafkatest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -65,8 +67,34 @@ func Generate(ctx context.Context, bootstrap []string, opts LoadOptions) (LoadRe
 	defer cl.Close()
 	g := &generator{cl: cl, opts: opts, rng: rand.New(rand.NewPCG(uint64(opts.First), 1))}
 	g.fill()
-	err = g.run(ctx)
+	if err = g.run(ctx); err == nil && opts.TxnRecords > 0 {
+		err = g.settle(ctx)
+	}
 	return g.res, err
+}
+
+// settle waits until no transaction is open: a coordinator answers before it has written the markers, and until then readers of committed records
+// see less than was committed.
+func (g *generator) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	admin := kadm.NewClient(g.cl)
+	for {
+		stable, err := admin.ListCommittedOffsets(ctx, g.opts.Topic)
+		if err != nil {
+			return fmt.Errorf("list last stable offsets: %w", err)
+		}
+		ends, err := admin.ListEndOffsets(ctx, g.opts.Topic)
+		if err != nil {
+			return fmt.Errorf("list end offsets: %w", err)
+		}
+		if maps.EqualFunc(stable[g.opts.Topic], ends[g.opts.Topic], func(a, b kadm.ListedOffset) bool { return a.Offset == b.Offset }) {
+			return nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(10*time.Millisecond)); err != nil {
+			return fmt.Errorf("wait for the markers of transactions: %w", err)
+		}
+	}
 }
 
 func (o LoadOptions) withDefaults() LoadOptions {
