@@ -1,11 +1,8 @@
 package connector
 
 import (
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/causeway-mirror/causeway/cluster"
 )
@@ -18,10 +15,10 @@ const absentFor = 30 * time.Second
 // unknown says why a topic can't be started of which the source tells no partitions.
 func (c *Connector) unknown(t *pair, name string, cause error) error {
 	err := fmt.Errorf("source topic %s: %w", name, cmpErr(cause))
-	switch {
-	case errors.Is(cause, kerr.TopicAuthorizationFailed):
+	switch class := cluster.Classify(cause); {
+	case class == cluster.Authorization:
 		return &haltError{err}
-	case cause != nil && !errors.Is(cause, kerr.UnknownTopicOrPartition):
+	case cause != nil && class != cluster.NotFound:
 		return err
 	}
 	now := time.Now()
