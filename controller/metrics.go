@@ -35,8 +35,8 @@ func newMetrics(reg prometheus.Registerer, route string) *metrics {
 			Name: "causeway_controller_lag_records", Help: "Offsets between the committed position and the source's reachable end, of every partition.", ConstLabels: labels,
 		}, []string{"topic", "partition"}),
 		jobErrors: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "causeway_controller_job_errors_total", Help: "Runs of the leader's periodic jobs that failed, by job.", ConstLabels: labels,
-		}, []string{"job"}),
+			Name: "causeway_controller_job_errors_total", Help: "Runs of the leader's periodic jobs that failed, by task.", ConstLabels: labels,
+		}, []string{"task"}), // "job" is Prometheus's own
 		topics: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "causeway_controller_topics", Help: "Topics that are mirrored, and those whose external view does not fit.", ConstLabels: labels,
 		}, []string{"state"}),

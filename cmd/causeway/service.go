@@ -92,7 +92,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	s := &v.settings
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		engine.NewCertificates(s.RouteName().String(), s.Route.Source, s.Route.Target))
+		engine.NewCertificates(s.RouteName().String(), s.Route.Source, s.Route.Target), engine.NewDisk(s.RouteName().String(), s.Offsets.Dir))
 	log := events.NewLog(s.RouteName(), s.worker(), engine.KeptEvents, v.log.Named("events"), registry)
 	filter, err := s.filter()
 	if err != nil {

@@ -130,6 +130,9 @@ func (v *service) assemble(h *handler.Handler) error {
 	s := &v.settings
 	v.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		engine.NewCertificates(s.RouteName().String(), s.Route.Source, s.Route.Target))
+	if s.Offsets.Store == native.StoreFile {
+		v.registry.MustRegister(engine.NewDisk(s.RouteName().String(), s.Offsets.Dir))
+	}
 	log := events.NewLog(s.RouteName(), s.id, engine.KeptEvents, v.log.Named("events"), v.registry)
 	v.history = engine.NewHistory(log, v.store, v.log.Named("events"))
 	for _, c := range []cluster.Config{s.Route.Source, s.Route.Target} {
