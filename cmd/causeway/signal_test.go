@@ -69,6 +69,13 @@ func TestSignals(t *testing.T) {
 		require.Equal(t, 0, p.wait(t), p.errs.String())
 		require.Contains(t, p.errs.String(), "draining")
 	})
+	t.Run("a crash is no wrong usage", func(t *testing.T) { // the runtime's own exit code is 2, after which systemd does not start it again
+		t.Parallel()
+		p := launch(t, append(args, "--state", filepath.Join(t.TempDir(), "state"))...)
+		p.api(t)
+		require.NoError(t, p.cmd.Process.Signal(syscall.SIGQUIT))
+		require.Equal(t, -1, p.wait(t), "ended by SIGABRT")
+	})
 	t.Run("a second signal ends at once", func(t *testing.T) {
 		t.Parallel()
 		// One partition: the late answer of one that held up others would cut the connection, and nothing would be left to wait for.

@@ -41,6 +41,12 @@ type store interface {
 	offsets.EventReader
 }
 
+// distant is a store that may be out of reach.
+type distant interface {
+	// Trouble is why it was, at the last try.
+	Trouble() error
+}
+
 // service is the process: the data path, its place in the cluster, and the API.
 type service struct {
 	settings settings
@@ -316,8 +322,20 @@ func (v *service) Snapshot() api.Snapshot {
 		s.State, s.Reason = api.StateSuspended, "zookeeper is silent, and partitions may be given to another worker"
 	case !joined:
 		s.State, s.Reason = api.StateStarting, why
+	case s.State == api.StateMirroring:
+		if err := v.storeTrouble(); err != nil {
+			s.State, s.Reason = api.StateDegraded, "positions: "+err.Error()
+		}
 	}
 	return s
+}
+
+// storeTrouble is why positions can be neither read nor stored: partitions wait for them without another word.
+func (v *service) storeTrouble() error {
+	if kept, ok := v.store.(distant); ok {
+		return kept.Trouble()
+	}
+	return nil
 }
 
 // Excluded is nobody's business here: the controller decides what is mirrored.
