@@ -63,6 +63,7 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 		}
 	}
 	firsts := make([]offsets.Beginning, 0, len(sources))
+	var held []route.Partition // whose target holds records already
 	for _, source := range slices.SortedFunc(maps.Keys(sources), route.Partition.Compare) {
 		end, shared := targetEnd(source)
 		first := offsets.Checkpoint{
@@ -74,6 +75,9 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 			return err
 		}
 		firsts = append(firsts, offsets.Beginning{Next: first})
+		if end.Offset > 0 && !shared {
+			held = append(held, source)
+		}
 	}
 	if err := c.deps.Store.BeginAll(ctx, firsts); err != nil {
 		return fmt.Errorf("store first checkpoints of %s: %w", t.topic.Source, err)
@@ -81,7 +85,20 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 	for _, b := range firsts {
 		known[b.Next.Partition] = b.Next
 	}
+	c.unremembered(t.topic.Source, held)
 	return nil
+}
+
+// unremembered tells of partitions that begin although their target holds records: where these are copies, the positions were lost.
+func (c *Connector) unremembered(topic string, held []route.Partition) {
+	if len(held) == 0 {
+		return
+	}
+	c.deps.Events.Emit(events.Event{
+		Type: events.DuplicatesPossible, Severity: events.Warning, Topic: topic,
+		Message: "partitions begin without a stored position on a target that holds records: if these are copies, some may be copied again or left out",
+		Reason:  fmt.Sprintf("%d partitions, such as %s", len(held), held[0]),
+	})
 }
 
 // begun says that some partition of the topic was mirrored before: the others were added to it since.
