@@ -91,6 +91,23 @@ func TestVerifyFindsEveryDifference(t *testing.T) {
 	}
 }
 
+// Records in a partition of the target that its source does not have went unseen.
+func TestVerifyLooksIntoPartitionsThatTheSourceDoesNotHave(t *testing.T) {
+	t.Parallel()
+	source, target := embedded(t, "orders"), embedded(t)
+	require.NoError(t, target.CreateTopic("orders", 4, nil))
+	fill(t, source, "orders", sampleRecords()...)
+	fill(t, target, "orders", sampleRecords()...)
+	verify := func(code int, has string) {
+		found, stdout, stderr := command(t.Context(), "verify", "--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0], "--topics", "orders")
+		require.Equal(t, code, found, stdout+stderr)
+		require.Contains(t, stdout, has)
+	}
+	verify(0, "equal: 5 records in 2 partitions of 1 topics")
+	fill(t, target, "orders", kgo.Record{Key: []byte("stray"), Partition: 3})
+	verify(1, `orders-3 -> orders-3: target offset 0 has a record that the source does not have: key "stray"`)
+}
+
 func TestVerifyPassesOverWhatTheSourceHasDeleted(t *testing.T) {
 	t.Parallel()
 	source, target := embedded(t, "orders"), embedded(t, "orders")

@@ -273,6 +273,7 @@ func (v *verification) plan(ctx context.Context, source, target *side) ([]pair, 
 		}
 		pairs = append(pairs, some...)
 		found.Skipped += int(sourceCounts[name]) - len(some)
+		pairs = append(pairs, v.unsourced(t, sourceCounts[name], targetCounts[t.Target], targetExtents)...)
 	}
 	found.Partitions = len(pairs)
 	return pairs, found, v.fromCheckpoints(ctx, pairs)
@@ -353,6 +354,17 @@ func (v *verification) pairs(t handler.Topic, n, m int32, sources, targets map[r
 		all = all[:max(1, int(float64(len(all))*v.sample))]
 	}
 	return all, nil
+}
+
+// unsourced are partitions that hold something on a target which has more of them than its source: each is compared with nothing.
+func (v *verification) unsourced(t handler.Topic, n, m int32, targets map[route.Partition]extent) (all []pair) {
+	for q := n; q < m && v.checkpoints == nil; q++ {
+		s, d := route.Partition{Topic: t.Source, Partition: q}, route.Partition{Topic: t.Target, Partition: q}
+		if x := targets[d]; x.end > x.start {
+			all = append(all, pair{source: s, target: d, targetFrom: x.start, targetEnd: x.end})
+		}
+	}
+	return all
 }
 
 // fromCheckpoints moves the beginnings to the stored positions, where it is known which offsets belong together.
