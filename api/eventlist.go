@@ -136,6 +136,6 @@ func writeEvent(w http.ResponseWriter, e *events.Event) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Type, data) //nolint:gosec // no browser reads an event stream as HTML
+	_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Type, data)
 	return err
 }

@@ -140,7 +140,7 @@ func compare(t *testing.T, random *rand.Rand) {
 		require.Equal(t, twins[i].outcome, probes[i].ended())
 		require.Zero(t, probes[i].faults.Load())
 		if twins[i].outcome != "" {
-			require.Equal(t, twins[i].at, time.Duration(probes[i].began.Add(probes[i].took).Sub(start())))
+			require.Equal(t, twins[i].at, probes[i].began.Add(probes[i].took).Sub(start()))
 		}
 	}
 	p.Close()
