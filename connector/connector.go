@@ -208,7 +208,9 @@ func (c *Connector) Add(parts ...route.Partition) {
 	c.mu.Lock()
 	for _, p := range parts {
 		if q := c.parts[p]; q == nil {
-			c.parts[p] = &partition{source: p, since: time.Now(), reason: "not asked for yet", left: make(chan struct{})}
+			c.parts[p] = &partition{
+				source: p, target: route.Partition{Partition: p.Partition}, since: time.Now(), reason: "not asked for yet", left: make(chan struct{}),
+			}
 		} else {
 			q.leave = false
 		}
@@ -322,8 +324,8 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 		close(p.left)
 	} else { // it is to be started anew, or was added again meanwhile
 		c.parts[p.source] = &partition{
-			source: p.source, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, wish: p.wish, begun: true,
-			left: p.left,
+			source: p.source, target: p.target, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, wish: p.wish,
+			begun: true, left: p.left,
 		}
 	}
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package connector_test
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/zk"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
@@ -74,6 +77,10 @@ func TestPartitionWhosePositionIsDeletedHaltsAtOnce(t *testing.T) {
 			require.Contains(t, stateOf(c, part).Reason, "a checkpoint that was begun is missing")
 			require.Eventually(t, func() bool { return slices.Contains(told(happened, part), events.CheckpointMissing) }, 10*time.Second, 5*time.Millisecond)
 
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			err = c.Reset(ctx, part, connector.Reset{To: place(t, "earliest")}) // it used to wait for ever
+			require.ErrorIs(t, err, offsets.ErrMissing)
 			ends, err := kadm.NewClient(k.Client(t)).ListEndOffsets(t.Context(), tc.topic+"-copy") // an operator looks how far the copy is
 			require.NoError(t, err)
 			end, ok := ends.Lookup(tc.topic+"-copy", 0)

@@ -49,8 +49,8 @@ type wish struct {
 }
 
 // Reset sets a partition's position by an operator's decision: it is drained, and started anew from there in a new epoch. It returns when that is
-// stored, or refused; what is away meanwhile, a cluster of Kafka or the store, is waited for. Errors: *RangeError, ErrElsewhere, ErrBusy, Note's,
-// and the context's, which takes the wish back.
+// stored, or refused; what is away meanwhile, a cluster of Kafka or the store, is waited for. Errors: *RangeError, offsets.ErrMissing, ErrElsewhere,
+// ErrBusy, Note's, and the context's, which takes the wish back.
 func (c *Connector) Reset(ctx context.Context, p route.Partition, r Reset) error {
 	w := &wish{Reset: r, done: make(chan struct{})}
 	c.mu.Lock()
@@ -101,6 +101,17 @@ func (c *Connector) granted(p *partition, w *wish, err error) {
 	}
 	w.err = err
 	close(w.done)
+}
+
+// refuseResets ends the resets of partitions of which nothing is stored any more: only who knows how far the copy is can say where it goes on, and
+// writes that into the store.
+func (c *Connector) refuseResets(parts []*partition, why error) {
+	for _, p := range parts {
+		if w := c.wished(p); w != nil {
+			c.deps.Events.Emit(events.Of(p.source, events.CheckpointMissing, events.Error, "a reset was refused: the stored position is gone").Because(why.Error()))
+			c.granted(p, w, why)
+		}
+	}
 }
 
 // begin is the checkpoint from which a partition starts: the stored one, or the one that an operator's reset puts in its place.

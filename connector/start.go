@@ -117,6 +117,9 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	for _, p := range fresh {
 		c.deps.Events.Emit(events.Of(p.source, kind, events.Error, "the partition can't be started").Because(err.Error()))
 	}
+	if kind == events.CheckpointMissing {
+		c.refuseResets(parts, err)
+	}
 	if news && !errors.Is(err, context.Canceled) {
 		c.deps.Log.Warn("partitions can't be started yet", "partitions", len(parts), "first", parts[0].source.String(), "err", err)
 	}

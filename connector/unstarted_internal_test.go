@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,4 +121,26 @@ func TestFormerIDOfATopicIsNoOtherTopic(t *testing.T) {
 	require.Equal(t, at, next)
 	var halt *haltError
 	require.NotErrorAs(t, err, &halt, "it is tried again")
+}
+
+// While a cluster was out of reach all partitions of a topic were shown as going to the target's partition 0.
+func TestPartitionOfWhichNothingIsKnownKeepsItsNumber(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	c.Add(route.Partition{Topic: "t", Partition: 3})
+	require.Equal(t, route.Partition{Partition: 3}, c.Status().Partitions[0].Target)
+}
+
+// Such a reset waited for ever: nothing began that could have carried it out.
+func TestResetOfAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	part := route.Partition{Topic: "t"}
+	c.Add(part)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Reset(t.Context(), part, Reset{}) }() // owned by the test, which reads ended
+	require.Eventually(t, func() bool { return c.wished(c.parts[part]) != nil }, 10*time.Second, time.Millisecond)
+	c.blocked([]*partition{c.parts[part]}, storeError("load checkpoint", offsets.ErrMissing))
+	require.ErrorIs(t, <-ended, offsets.ErrMissing)
+	require.Nil(t, c.wished(c.parts[part]), "another one may be asked for")
 }

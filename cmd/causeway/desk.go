@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/internal/replace"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -143,6 +144,8 @@ func (d *desk) Reset(ctx context.Context, p route.Partition, to operator.Place) 
 	switch {
 	case errors.As(err, &outside):
 		return fmt.Errorf("%w: %w", api.ErrInvalid, outside)
+	case errors.Is(err, offsets.ErrMissing):
+		return fmt.Errorf("%w: %w", api.ErrImpossible, err)
 	case errors.Is(err, connector.ErrBusy):
 		return fmt.Errorf("%w: %w", api.ErrAlready, err)
 	case errors.Is(err, connector.ErrElsewhere):

@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/backoff"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -226,7 +227,7 @@ func (t *task) carryOut(ctx context.Context, s *helix.Session) error {
 		To: *t.command.To, From: t.command.From,
 		Note: func(ctx context.Context, from operator.Epoch) error { return t.note(ctx, s, from) },
 	})
-	if _, outside := errors.AsType[*connector.RangeError](err); outside {
+	if _, outside := errors.AsType[*connector.RangeError](err); outside || errors.Is(err, offsets.ErrMissing) {
 		return nil // an event has told it
 	}
 	return err
