@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/causeway-mirror/causeway/controller/assign"
@@ -83,6 +86,7 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		}
 		t.deps.Events.Emit(events.Event{
 			Type: events.RebalanceStarted, Severity: events.Info, Message: fmt.Sprintf("%d partitions get another owner", len(plan.Moves)),
+			Reason: summary(plan.Moves),
 		})
 		if err := t.cluster.Write(ctx, applied(s, plan.Moves)); err != nil {
 			return err
@@ -100,6 +104,34 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		t.deps.Events.Emit(events.Event{Type: events.RebalanceFinished, Severity: events.Info, Message: fmt.Sprintf("%d partitions got another owner", moved)})
 	}
 	return moved, nil
+}
+
+// mostKinds bounds a summary.
+const mostKinds = 10
+
+// summary says in one line how many partitions go from where to where and why, most first; a single one is named.
+func summary(moves []assign.Move) string {
+	kinds := map[assign.Move][]route.Partition{} // by move without partition
+	for _, m := range moves {
+		kind := assign.Move{From: cmp.Or(m.From, "nobody"), To: cmp.Or(m.To, "nobody"), Reason: m.Reason}
+		kinds[kind] = append(kinds[kind], m.Partition)
+	}
+	order := slices.SortedFunc(maps.Keys(kinds), func(a, b assign.Move) int {
+		return cmp.Or(len(kinds[b])-len(kinds[a]), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Reason, b.Reason))
+	})
+	var parts []string
+	for i, kind := range order {
+		if i == mostKinds {
+			parts = append(parts, fmt.Sprintf("and %d other kinds of moves", len(order)-i))
+			break
+		}
+		what := strconv.Itoa(len(kinds[kind]))
+		if len(kinds[kind]) == 1 {
+			what = kinds[kind][0].String()
+		}
+		parts = append(parts, fmt.Sprintf("%s from %s to %s (%s)", what, kind.From, kind.To, kind.Reason))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // note counts what moved and remembers what was moved for lack of progress.
