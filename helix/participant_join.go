@@ -153,22 +153,16 @@ func (t *tenure) isMine(ctx context.Context) (bool, error) {
 // awaitName waits until no other session holds the live node: that of this process's former self goes within its session timeout. If it
 // stays, somebody is alive, and nothing of his is touched: *TakenError.
 func (t *tenure) awaitName(ctx context.Context) error {
-	path, began := t.cluster.liveInstance(t.instance), time.Now()
+	began := time.Now()
 	patience := t.session.Timeout() + t.p.cfg.TakeoverGrace
 	tick := time.NewTicker(max(t.session.Timeout()/nameChecks, time.Millisecond))
 	defer tick.Stop()
 	links := t.session.Links()
 	for over, last := false, began; ; {
 		moved := make(chan struct{}, 1)
-		data, stat, err := t.session.Get(ctx, path, func(Event) { moved <- struct{}{} })
+		data, stat, err := t.holder(ctx, func(Event) { ring(moved) })
 		if errors.Is(err, ErrNotFound) || err == nil && stat.Owner == t.session.ID() {
 			return nil
-		}
-		if err == nil && stat.Owner == "" { // copied with the tree, or made by hand: it would never go
-			t.log.Warn("live node of this instance's name is of no session and is removed", "path", path)
-			if err = t.session.deleteAround(ctx, path, stat.Version); err == nil || overtaken(err) {
-				continue
-			}
 		}
 		if err != nil {
 			return err
@@ -199,6 +193,21 @@ func (t *tenure) awaitName(ctx context.Context) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
+		}
+	}
+}
+
+// holder reads the live node of the name. One without a session, which was copied with the tree or made by hand, would never go, and is removed.
+func (t *tenure) holder(ctx context.Context, notify Notify) (data []byte, stat Stat, err error) {
+	path := t.cluster.liveInstance(t.instance)
+	for {
+		data, stat, err = t.session.Get(ctx, path, notify)
+		if err != nil || stat.Owner != "" {
+			return data, stat, err
+		}
+		t.log.Warn("live node of this instance's name is of no session and is removed", "path", path)
+		if err = t.session.deleteAround(ctx, path, stat.Version); err != nil && !overtaken(err) {
+			return nil, Stat{}, err
 		}
 	}
 }
