@@ -321,18 +321,18 @@ func TestC16PartitionsAreAdded(t *testing.T) {
 // TestC17NamesThatLookLikeCopies: a dot makes no topic a copy, nor does a target's name before it.
 func TestC17NamesThatLookLikeCopies(t *testing.T) {
 	t.Parallel()
-	src, dst := kafkatest.Shared(t, kafkatest.Kafka3), kafkatest.Shared(t, kafkatest.Kafka4)
+	k := kafkatest.Shared(t, kafkatest.Kafka4)
 	topics := []string{"backup.orders", "a.b.c", "orders.replica", "x-internal"}
 	for _, topic := range topics {
-		src.CreateTopic(t, topic, 1, nil)
-		load(t, src, topic, 0, 10)
+		k.CreateTopic(t, topic, 1, nil)
+		load(t, k, topic, 0, 10)
 	}
 	patterns := strings.ReplaceAll(strings.Join(topics, ","), ".", `\.`)
-	m := newMirrorer(t, "mirror", between(src.Bootstrap(), dst.Bootstrap(), patterns, "--target-name", "backup")...)
+	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), patterns, "--target-name", "backup", "--rename", "copy.{topic}")...)
 	m.start(t)
 	for _, topic := range topics {
 		m.caughtUp(t, topic)
-		requireCopy(t, src.Bootstrap(), dst.Bootstrap(), topic, "", 10)
+		requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, "copy."+topic, 10)
 	}
 	m.stop(t)
 }
