@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -211,9 +212,7 @@ func TestComposedClusterCopies(t *testing.T) {
 		}
 		require.Equal(t, name, s.Hostname)
 		h := l.here(t, read(t, "deploy/compose/causeway.yaml"), `include: [".*"]`, "include: [orders]")
-		for key, value := range s.Environment {
-			h.environ[key] = value
-		}
+		maps.Copy(h.environ, s.Environment)
 		addresses[name] = h.environ["CAUSEWAY_API"]
 		start(t, name, h.command(t, append(slices.Clone(s.Entrypoint), s.Command...))...)
 	}
