@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -295,14 +296,8 @@ func TestC16PartitionsAreAdded(t *testing.T) {
 		topics, err := admin.ListTopics(t.Context(), "copy."+grown)
 		return err == nil && len(topics["copy."+grown].Partitions) == 6
 	}, 10*time.Second, 50*time.Millisecond)
-	require.Eventually(t, func() bool {
-		for _, n := range endsOf(t, k, grown) {
-			if n == 0 {
-				return false
-			}
-		}
-		return true
-	}, 30*time.Second, 50*time.Millisecond, "nobody writes to the new partitions")
+	require.Eventually(t, func() bool { return !slices.Contains(endsOf(t, k, grown), 0) }, 30*time.Second, 50*time.Millisecond,
+		"nobody writes to the new partitions")
 	written := end()
 	m.caughtUp(t, grown)
 	m.caughtUp(t, wider)
