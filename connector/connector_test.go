@@ -50,11 +50,14 @@ func startAs(t *testing.T, src, dst []string, store offsets.Store, change func(*
 	c *connector.Connector, happened *events.Log, stop func(),
 ) {
 	t.Helper()
-	return startLogged(t, src, dst, store, testWriter{t}, change)
+	return startLogged(t, ends{src, dst}, store, testWriter{t}, change)
 }
 
+// ends are the brokers of both clusters.
+type ends struct{ src, dst []string }
+
 // startLogged is startAs with its log written elsewhere.
-func startLogged(t *testing.T, src, dst []string, store offsets.Store, out io.Writer, change func(*connector.Config, *handler.Config)) (
+func startLogged(t *testing.T, at ends, store offsets.Store, out io.Writer, change func(*connector.Config, *handler.Config)) (
 	c *connector.Connector, happened *events.Log, stop func(),
 ) {
 	t.Helper()
@@ -72,7 +75,7 @@ func startLogged(t *testing.T, src, dst []string, store offsets.Store, out io.Wr
 	happened.Keep(store, offsets.MaxEvents)
 	c, err = connector.New(cfg, connector.Deps{
 		Log: log, Registerer: reg, Route: r, Worker: "w1", Store: store, Events: happened, Handler: h,
-		Source: cluster.Config{Name: "src", Bootstrap: src}, Target: cluster.Config{Name: "dst", Bootstrap: dst},
+		Source: cluster.Config{Name: "src", Bootstrap: at.src}, Target: cluster.Config{Name: "dst", Bootstrap: at.dst},
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -257,7 +257,7 @@ func TestC5FormatsThatTheOtherSideDoesNotUnderstand(t *testing.T) { //nolint:tpa
 		store, err := bolt.Open(t.TempDir())
 		require.NoError(t, err)
 		log := newWritten(t)
-		c, _, stop := startLogged(t, k.Bootstrap(), k.Bootstrap(), store, log, func(*connector.Config, *handler.Config) {})
+		c, _, stop := startLogged(t, ends{k.Bootstrap(), k.Bootstrap()}, store, log, func(*connector.Config, *handler.Config) {})
 		c.Add(parts("gzip", 2)...)
 		caughtUp(t, c, "gzip")
 		require.Equal(t, "raw", c.Status().Partitions[0].Path)

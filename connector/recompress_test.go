@@ -64,7 +64,7 @@ func TestTargetThatRecompressesIsWarnedOfOnce(t *testing.T) {
 	store, err := bolt.Open(t.TempDir())
 	require.NoError(t, err)
 	log := newWritten(t)
-	c, _, _ := startLogged(t, kc.ListenAddrs(), kc.ListenAddrs(), store, log, func(*connector.Config, *handler.Config) {})
+	c, _, _ := startLogged(t, ends{kc.ListenAddrs(), kc.ListenAddrs()}, store, log, func(*connector.Config, *handler.Config) {})
 	c.Add(all...)
 	require.Eventually(t, func() bool { return log.count(recompresses("orders-copy", "gzip")) == 1 }, 20*time.Second, 10*time.Millisecond)
 	awaitCopied(t, c, all...)

@@ -299,11 +299,12 @@ func (w *world) torment() {
 	case 10:
 		w.foreign()
 	case 11:
-		if w.target.aged && len(w.owners) == 1 {
+		switch {
+		case w.target.aged && len(w.owners) == 1:
 			w.forget()
-		} else if w.target.aged {
+		case w.target.aged:
 			w.expire()
-		} else if w.rng.IntN(10) == 0 {
+		case w.rng.IntN(10) == 0:
 			w.nextDay()
 		}
 	case 12:
