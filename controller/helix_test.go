@@ -295,6 +295,22 @@ func TestOthersWritesAreSeenAndNotUndone(t *testing.T) {
 	require.True(t, isGone(term.Drain(ctx, "nosuch", true)))
 }
 
+// A partition could not be moved to a worker that had just been enabled: what a watch told of its drain came later than the answer.
+func TestEnabledWorkerDoesNotDrainAgain(t *testing.T) {
+	r := newStand(t)
+	term := r.start(t)
+	r.join(t, "w_1")
+	require.Eventually(t, func() bool { return term.State().Workers["w_1"].usable() }, limit, 20*time.Millisecond)
+	for range 20 {
+		require.NoError(t, term.Drain(t.Context(), "w_1", true))
+		require.NoError(t, term.Drain(t.Context(), "w_1", false))
+		term.cluster.(*helixCluster).refresh() // what the watches have told so far
+		require.False(t, term.State().Workers["w_1"].Draining)
+	}
+	require.NoError(t, helix.NewAdmin(r.session, r.cluster).AddTag(t.Context(), "w_1", drainTag))
+	require.Eventually(t, func() bool { return term.State().Workers["w_1"].Draining }, 2*ownWriteHoldTime, 20*time.Millisecond, "what others write counts, too")
+}
+
 func TestPinsOutliveATerm(t *testing.T) {
 	r := newStand(t)
 	ctx := t.Context()

@@ -39,6 +39,7 @@ type helixCluster struct {
 	state    *State
 	changed  chan struct{}
 	wrote    map[string]ownWrite // topics whose last write may not have come back by watch
+	tagged   map[string]ownTag   // the same of workers' tags
 	seen     map[string]seenTopic
 	balance  bool
 	excluded map[string]bool
@@ -56,6 +57,12 @@ type ownWrite struct {
 	at     time.Time
 }
 
+// ownTag is whether this term told a worker to drain. A worker's tag has no version by which to tell whether what a watch says is newer.
+type ownTag struct {
+	draining bool
+	at       time.Time
+}
+
 // seenTopic is a record that was read once.
 type seenTopic struct {
 	record  *helix.Record
@@ -66,7 +73,7 @@ type seenTopic struct {
 func newHelixCluster(t *helix.Term, cluster helix.Cluster, log hclog.Logger) *helixCluster {
 	return &helixCluster{
 		term: t, cluster: cluster, log: log, woken: make(chan struct{}, 1), changed: make(chan struct{}), state: &State{},
-		wrote: map[string]ownWrite{}, seen: map[string]seenTopic{}, balance: true, excluded: map[string]bool{},
+		wrote: map[string]ownWrite{}, tagged: map[string]ownTag{}, seen: map[string]seenTopic{}, balance: true, excluded: map[string]bool{},
 		pins: map[route.Partition]string{}, settings: map[string]operator.Topic{}, torn: map[string]int32{}, odd: map[string]bool{},
 	}
 }
@@ -87,6 +94,7 @@ func (c *helixCluster) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.term.Changed():
+		case <-c.holdEnds(): // what others have changed meanwhile is seen then, though nothing may happen any more
 		case <-c.woken:
 			if err := errors.Join(c.readBalancing(ctx), c.readExcluded(ctx)); err != nil && ctx.Err() == nil {
 				c.log.Warn("settings of the cluster can't be read", "error", err)
@@ -100,6 +108,20 @@ func (c *helixCluster) follow(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+}
+
+// holdEnds is when an own tag is laid over what watches tell no longer; nil while none is.
+func (c *helixCluster) holdEnds() <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.tagged) == 0 {
+		return nil
+	}
+	left := ownWriteHoldTime
+	for _, own := range c.tagged {
+		left = min(left, ownWriteHoldTime-time.Since(own.at))
+	}
+	return time.After(left)
 }
 
 // wake is the Notify of what is read here.
@@ -245,6 +267,7 @@ func (c *helixCluster) refresh() {
 			delete(c.wrote, name)
 		}
 	}
+	maps.DeleteFunc(c.tagged, func(_ string, own ownTag) bool { return now.Sub(own.at) >= ownWriteHoldTime })
 	c.publishLocked(s)
 }
 
@@ -258,6 +281,15 @@ func (c *helixCluster) publishLocked(s *State) {
 			delete(s.Topics, name)
 		} else {
 			s.Topics[name] = own.topic
+		}
+	}
+	if len(c.tagged) > 0 {
+		s.Workers = maps.Clone(s.Workers)
+	}
+	for id, own := range c.tagged {
+		if w, ok := s.Workers[id]; ok {
+			w.Draining = own.draining
+			s.Workers[id] = w
 		}
 	}
 	c.state = s
@@ -477,15 +509,10 @@ func (c *helixCluster) Drain(ctx context.Context, worker string, on bool) error 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.tagged[worker] = ownTag{on, time.Now()}
 	next := *c.state
-	next.Workers = make(map[string]Worker, len(c.state.Workers))
-	for id, w := range c.state.Workers {
-		if id == worker {
-			w.Draining = on
-		}
-		next.Workers[id] = w
-	}
 	c.publishLocked(&next)
+	c.wake(helix.Event{}) // from now on there is something to hold
 	return nil
 }
 

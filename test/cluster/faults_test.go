@@ -25,11 +25,11 @@ func TestWorkersComeAndGo(t *testing.T) {
 	one.ready(t)
 	two.ready(t)
 	l.assign(t, topic, partitions, "one")
-	one.caughtUp(t, topic)
+	one.caughtUp(t, topic, partitions)
 
 	// moved: the old owner is through before the new one begins
 	l.assign(t, topic, partitions, "two")
-	two.caughtUp(t, topic)
+	two.caughtUp(t, topic, partitions)
 	require.Empty(t, one.states(t))
 
 	// terminated: its partitions pause for a moment only
@@ -41,7 +41,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	l.assign(t, topic, partitions, "one")
 	l.awaitStates(t, topic, partitions, "one", helix.Online)
 	online := time.Since(began)
-	one.caughtUp(t, topic)
+	one.caughtUp(t, topic, partitions)
 	paused := time.Since(began)
 	t.Logf("a terminated worker: ended after %v, gone %v, its partitions online elsewhere %v, caught up %v", stopped, gone, online, paused)
 	require.Less(t, paused, 15*time.Second) // 3 s on a machine of its own
@@ -52,7 +52,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	one.kill(t)
 	l.awaitGone(t, "one")
 	l.assign(t, topic, partitions, "two")
-	two.caughtUp(t, topic)
+	two.caughtUp(t, topic, partitions)
 
 	// paused for longer than its session: another one takes over, and the first one wakes up in the belief that it owns everything
 	one.start(t)
@@ -60,7 +60,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	require.NoError(t, two.run.Pause())
 	l.awaitGone(t, "two")
 	l.assign(t, topic, partitions, "one")
-	one.caughtUp(t, topic)
+	one.caughtUp(t, topic, partitions)
 	require.NoError(t, two.run.Resume())
 	// It may answer once more before it notices that time has passed; then it suspends everything, joins anew and has nothing.
 	require.Eventually(t, func() bool { return len(two.states(t)) == 0 }, upWithin, 20*time.Millisecond)
@@ -69,10 +69,10 @@ func TestWorkersComeAndGo(t *testing.T) {
 	// killed and started again at once, under the same name
 	one.kill(t)
 	one.start(t)
-	one.caughtUp(t, topic)
+	one.caughtUp(t, topic, partitions)
 
 	written := feed.end(t)
-	one.caughtUp(t, topic)
+	one.caughtUp(t, topic, partitions)
 	l.requireCopy(t, topic, written)
 	one.stop(t)
 	l.requireCopy(t, topic, written)
@@ -90,12 +90,12 @@ func TestZooKeeperComesAndGoes(t *testing.T) {
 	w.start(t)
 	l.assign(t, topic, partitions, "one")
 	w.ready(t)
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, partitions)
 
 	// restarted: nothing happens to the partitions
 	require.NoError(t, l.zookeeper.Kill())
 	require.NoError(t, l.zookeeper.Start(t.Context()))
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, partitions)
 
 	// silent for two thirds of the session and a little: suspended, and resumed in the same session
 	proxy.Blackhole()
@@ -104,7 +104,7 @@ func TestZooKeeperComesAndGoes(t *testing.T) {
 	require.Equal(t, 503, code)
 	require.Contains(t, body, "suspended")
 	require.NoError(t, proxy.Heal())
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, partitions)
 	w.ready(t)
 
 	// cut off for longer than the session: it comes back as a new member
@@ -114,7 +114,7 @@ func TestZooKeeperComesAndGoes(t *testing.T) {
 	require.NoError(t, proxy.Heal())
 	w.ready(t)
 	l.awaitStates(t, topic, partitions, "one", helix.Online)
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, partitions)
 
 	// away when the worker ends: what could not be stored is found again on the target
 	proxy.Refuse()
@@ -122,14 +122,14 @@ func TestZooKeeperComesAndGoes(t *testing.T) {
 	w.stop(t)
 	require.NoError(t, proxy.Heal())
 	w.start(t)
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, partitions)
 	proxy.Refuse()
 	pass(t, time.Second)
 	w.kill(t)
 	require.NoError(t, proxy.Heal())
 	w.start(t)
 	written := feed.end(t)
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, partitions)
 	l.requireCopy(t, topic, written)
 	l.assign(t, topic, partitions, "")
 	l.awaitStates(t, topic, partitions, "one", helix.Offline)

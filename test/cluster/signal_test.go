@@ -28,7 +28,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	l.assign(t, topic, 1, "one")
 	w.ready(t)
 	kafkatest.Load(t, l.kafka.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 100})
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, 1)
 	require.NoError(t, target.Brokers()[0].Pause())
 	kafkatest.Load(t, l.kafka.Bootstrap(), kafkatest.LoadOptions{Topic: topic, First: 100, Records: 100_000})
 

@@ -38,7 +38,7 @@ func TestZooKeeperIsAwaitedAtTheStart(t *testing.T) {
 	require.NoError(t, proxy.Heal())
 	w.ready(t)
 	require.Eventually(t, func() bool { return w.states(t)["mirroring"] == 1 }, upWithin, 20*time.Millisecond)
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, 1)
 	l.requireCopy(t, topic, 100)
 }
 
@@ -84,7 +84,7 @@ func TestSlipInThePathOfPositionsCopiesNothing(t *testing.T) {
 	require.NoError(t, l.session.CreateAll(t.Context(), "/slip", nil))
 	l.awaitStates(t, topic, 1, "one", helix.Online)
 	w.ready(t)
-	w.caughtUp(t, topic)
+	w.caughtUp(t, topic, 1)
 	l.requireCopy(t, topic, 100)
 	w.stop(t)
 }
@@ -107,7 +107,7 @@ func TestSecondWorkerOfOneNameIsRefused(t *testing.T) {
 	require.Contains(t, second.log(), "instance one is alive in another process")
 	kafkatest.Load(t, l.kafka.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 100})
 	first.ready(t)
-	first.caughtUp(t, topic)
+	first.caughtUp(t, topic, 1)
 	l.requireCopy(t, topic, 100)
 	first.stop(t)
 }

@@ -120,9 +120,16 @@ func (w *worker) ready(t *testing.T) {
 	require.Eventually(t, func() bool { code, _ := get(t, api+"/readyz"); return code == http.StatusOK }, upWithin, 20*time.Millisecond)
 }
 
-// caughtUp waits until all that is in the source topic at the time of the call is on the target.
-func (w *worker) caughtUp(t *testing.T, topic string) {
+// caughtUp waits until the worker has all partitions of the topic, and all that is in it then is on the target: of a share a worker answers for its share.
+func (w *worker) caughtUp(t *testing.T, topic string, share int) {
 	t.Helper()
+	require.Eventually(t, func() bool {
+		has := 0
+		for _, n := range w.states(t) {
+			has += n
+		}
+		return has == share
+	}, caughtWithin, 20*time.Millisecond, "%s does not get all of %s", w.id, topic)
 	q := url.Values{"topic": {topic}, "lag": {"0"}, "timeout": {"10s"}}
 	deadline := time.Now().Add(caughtWithin)
 	for {
