@@ -47,6 +47,9 @@ func (l *Lane) handle(h *hand) {
 		}
 		return
 	}
+	if l.waitsLocked() {
+		settle(h.out)
+	}
 	for i := range h.out {
 		l.out.queue.push(h.out[i])
 		l.in.handled, l.in.passed = h.out[i].next, h.out[i].epoch

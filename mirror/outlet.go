@@ -418,6 +418,22 @@ func (l *Lane) rewindLocked() {
 	l.wake.Sink()
 }
 
+// lateAfter is how late an answer must be for what comes meanwhile to be kept apart from what others fetched.
+const lateAfter = time.Second
+
+// waitsLocked says that what becomes ready now stays for a while.
+func (l *Lane) waitsLocked() bool {
+	o := &l.out
+	switch {
+	case o.phase != open:
+		return true
+	case o.flying.len() == 0:
+		return false
+	}
+	i := *o.flying.at(o.flying.head)
+	return i >= o.queue.head && l.stream.now().Sub(o.queue.at(i).sent) > lateAfter
+}
+
 // stuckLocked says that the target has taken nothing for a while: the lane's memory serves others until it does again.
 func (l *Lane) stuckLocked() bool {
 	o := &l.out

@@ -38,6 +38,37 @@ func release(e *entry, budget *slab.Budget) {
 	e.batch, e.slab, e.charged = nil, nil, 0
 }
 
+// settle copies entries out of the answers in which they came, so that a lane which waits does not keep what others were sent with it: an answer of
+// many megabytes may hold a little of a hundred lanes. None of the entries may be in flight.
+func settle(es []entry) {
+	for len(es) > 0 {
+		from, n, size := es[0].slab, 1, len(es[0].batch)
+		for ; n < len(es) && es[n].slab == from; n++ {
+			size += len(es[n].batch)
+		}
+		if from != nil && 2*size <= len(from.Bytes()) { // else copying frees too little
+			move(es[:n], from)
+		}
+		es = es[n:]
+	}
+}
+
+// move gives entries that lie in one slab one of their own.
+func move(es []entry, from *slab.Slab) {
+	parts := make([][]byte, len(es))
+	for i := range es {
+		parts[i] = es[i].batch
+	}
+	own := from.Copy(parts...)
+	own.Retain(len(es) - 1)
+	rest := own.Bytes()
+	for i := range es {
+		n := len(parts[i])
+		es[i].batch, es[i].slab, rest = batch.Batch(rest[:n:n]), own, rest[n:]
+		from.Release()
+	}
+}
+
 // ring is a queue addressed by ever growing numbers: head ≤ i < tail.
 type ring[T any] struct {
 	items      []T // Invariant: its length is zero or a power of two

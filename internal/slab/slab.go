@@ -32,6 +32,21 @@ func (s *Slab) Retain(n int) {
 	}
 }
 
+// Copy returns a slab with one reference that holds parts of this one, one behind the other. It is counted at once, whether the budget has room
+// or not: whoever copies gives up a reference to more.
+func (s *Slab) Copy(parts ...[]byte) *Slab {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	c := s.pool.Get(n, 0)
+	at := c.full
+	for _, p := range parts {
+		at = at[copy(at, p):]
+	}
+	return c
+}
+
 // Release drops one reference; the last one returns the buffer to its pool and its bytes to the budget.
 func (s *Slab) Release() {
 	switch n := s.refs.Add(-1); {
