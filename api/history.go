@@ -92,7 +92,7 @@ func (h *history) add(at time.Time, topics []Topic) {
 	var whole moment
 	for i := range topics {
 		t := &topics[i]
-		m := moment{t.RecordsPerSecond, t.BytesPerSecond, float64(t.LagRecords), t.LagSeconds}
+		m := moment{t.RecordsPerSecond, t.BytesPerSecond, float64(max(t.LagRecords, 0)), t.LagSeconds}
 		for k := range lagSeconds {
 			whole[k] += m[k]
 		}

@@ -108,7 +108,7 @@ func TestAnswers(t *testing.T) {
 		{"page after a topic that left", "GET", "/api/v1/topics?after=c", 200, []string{`{"items":[{"topic":"orders"`}, []string{"bills"}},
 		{"page after the end", "GET", "/api/v1/topics?after=zzz", 200, []string{`{"items":[],"next":""}`}, nil},
 		{"sorted down", "GET", "/api/v1/topics?sort=-lag_records", 200, []string{`{"items":[{"topic":"orders"`}, nil},
-		{"sorted, second page", "GET", "/api/v1/topics?sort=-lag_records&after=orders", 200, []string{`{"items":[{"topic":"bills"`}, []string{`"orders"`}},
+		{"sorted, second page", "GET", "/api/v1/topics?sort=-lag_records&after=orders", 200, []string{`{"items":[{"topic":"zebra"`}, []string{`"orders"`}},
 		{"filter by name", "GET", "/api/v1/topics?filter=ORD", 200, []string{`"orders"`}, []string{"bills"}},
 		{"filter by state", "GET", "/api/v1/partitions?filter=halted", 200, []string{`"record too large"`}, []string{"bills"}},
 		{"partitions by number", "GET", "/api/v1/partitions?topic=orders&limit=1", 200, []string{`"partition":2`, `"next":"orders/0000000002"`}, []string{`"partition":10`}},
@@ -196,6 +196,17 @@ func TestWaitClaimsNoLagThatItDoesNotKnow(t *testing.T) {
 }
 
 // TestATopicMayNotBeMirroredYet: nobody knows while the mirror is starting.
+func TestTopicOfUnknownLagIsNotSaidToHaveNone(t *testing.T) {
+	t.Parallel()
+	topics := totalsOfTopics([]Partition{
+		{Topic: "bills", Partition: 0, State: StateStarting, LagRecords: -1}, {Topic: "bills", Partition: 1, State: StateHalted, LagRecords: -1},
+		{Topic: "orders", Partition: 0, LagRecords: -1}, {Topic: "orders", Partition: 1, LagRecords: 0}, {Topic: "orders", Partition: 2, LagRecords: 3},
+	})
+	require.Len(t, topics, 2)
+	require.Equal(t, int64(-1), topics[0].LagRecords)
+	require.Equal(t, int64(3), topics[1].LagRecords)
+}
+
 func TestATopicMayNotBeMirroredYet(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

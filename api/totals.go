@@ -28,12 +28,14 @@ func totalsOfTopics(parts []Partition) []Topic {
 		p := &parts[i]
 		t := byName[p.Topic]
 		if t == nil {
-			t = &Topic{Topic: p.Topic, TargetTopic: p.TargetTopic, States: map[string]int{}}
+			t = &Topic{Topic: p.Topic, TargetTopic: p.TargetTopic, States: map[string]int{}, LagRecords: -1}
 			byName[p.Topic] = t
 		}
 		t.PartitionCount++
 		t.States[p.State]++
-		t.LagRecords += max(p.LagRecords, 0)
+		if p.LagRecords >= 0 {
+			t.LagRecords = max(t.LagRecords, 0) + p.LagRecords
+		}
 		t.LagSeconds = max(t.LagSeconds, p.LagSeconds)
 		t.RecordsPerSecond += p.RecordsPerSecond
 		t.BytesPerSecond += p.BytesPerSecond

@@ -77,7 +77,7 @@ type Topic struct {
 	TargetTopic      string         `json:"target_topic"`
 	PartitionCount   int            `json:"partition_count"`
 	States           map[string]int `json:"states"`
-	LagRecords       int64          `json:"lag_records"`
+	LagRecords       int64          `json:"lag_records"` // of the partitions whose lag is known; -1 = of none
 	LagSeconds       float64        `json:"lag_seconds"` // of the partition that is furthest behind
 	RecordsPerSecond float64        `json:"records_per_second"`
 	BytesPerSecond   float64        `json:"bytes_per_second"`
