@@ -67,11 +67,10 @@ type Lane struct {
 
 // progress is what is known of the position: the checkpoint at the acked cursor, and what of it is stored.
 type progress struct {
-	checkpoint offsets.Checkpoint
-	dirty      bool
-	committed  route.Offset
-	// committedAt is when the checkpoint was last what is stored.
-	committedAt time.Time
+	checkpoint  offsets.Checkpoint
+	dirty       bool
+	committed   route.Offset
+	unstored    time.Time // since when the checkpoint is not what is stored; zero when it is
 	behindSince time.Time // since when the source's end lies beyond the acked position
 	halted      bool      // an event told of it, so its end must be told too
 	changed     bool      // an event told that the target does not hold what it acknowledged; until it acknowledges something
@@ -84,7 +83,7 @@ type progress struct {
 // that nobody remembers can't be taken over).
 func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l := &Lane{plan: plan, stream: s, wake: wake, restless: true}
-	l.pos.checkpoint, l.pos.committed, l.pos.committedAt = at, at.SourceOffset, s.now()
+	l.pos.checkpoint, l.pos.committed = at, at.SourceOffset
 	l.beginLocked()
 	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
@@ -118,6 +117,9 @@ func (l *Lane) beginLocked() {
 // movedLocked notes that the acked position has moved, and tells of it.
 func (l *Lane) movedLocked() {
 	l.pos.dirty = true
+	if l.pos.unstored.IsZero() {
+		l.pos.unstored = l.stream.now()
+	}
 	l.stream.deps.Moved(l.plan.Source)
 }
 
@@ -217,7 +219,10 @@ func (l *Lane) stored(c offsets.Checkpoint, overtaken bool, err error) {
 	if overtaken { // what is stored is another owner's, perhaps of another epoch, or nothing at all: it says nothing of ours
 		l.pos.doubted = true
 	} else {
-		l.pos.committed, l.pos.committedAt = max(l.pos.committed, c.SourceOffset), l.stream.now()
+		l.pos.committed, l.pos.unstored = max(l.pos.committed, c.SourceOffset), time.Time{}
+		if l.pos.dirty { // it moved meanwhile
+			l.pos.unstored = l.stream.now()
+		}
 	}
 	if l.in.unstored > 0 && c.SourceOffset >= l.in.unstored {
 		l.in.unstored = 0

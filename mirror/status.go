@@ -62,8 +62,8 @@ func (l *Lane) Status() Status {
 	if s.LagRecords > 0 && !l.pos.behindSince.IsZero() {
 		s.LagSeconds = now.Sub(l.pos.behindSince).Seconds()
 	}
-	if l.pos.dirty && !c.AckedAt.IsZero() {
-		s.Uncommitted = now.Sub(l.pos.committedAt)
+	if !l.pos.unstored.IsZero() && !c.AckedAt.IsZero() {
+		s.Uncommitted = now.Sub(l.pos.unstored)
 	}
 	return s
 }
