@@ -52,5 +52,5 @@ func (m *Mirror) Forget(l *Lane) {
 	}
 	delete(s.restless, l)
 	s.mu.Unlock()
-	m.metrics.forget(l.plan.Source.Topic, m.Lanes())
+	m.metrics.forget(l.plan.Source.Topic, m.Lanes)
 }

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ type metrics struct {
 	avoided        prometheus.Counter
 	latency        prometheus.Histogram
 
-	mu     sync.Mutex
+	mu     sync.Mutex // before a stream's
 	topics map[string]*counts
 }
 
@@ -61,9 +62,14 @@ func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane, w
 	}
 }
 
-func (m *metrics) counts(topic string) *counts {
+// begin gives a lane its topic's counters; add puts it among the others, before anybody can find that none is left.
+func (m *metrics) begin(topic string, add func(*counts)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	add(m.countsLocked(topic))
+}
+
+func (m *metrics) countsLocked(topic string) *counts {
 	c := m.topics[topic]
 	if c == nil {
 		c = &counts{
@@ -77,14 +83,12 @@ func (m *metrics) counts(topic string) *counts {
 }
 
 // forget removes a topic's series when its last lane has left.
-func (m *metrics) forget(topic string, left []*Lane) {
-	for _, l := range left {
-		if l.plan.Source.Topic == topic {
-			return
-		}
-	}
+func (m *metrics) forget(topic string, lanes func() []*Lane) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if slices.ContainsFunc(lanes(), func(l *Lane) bool { return l.plan.Source.Topic == topic }) {
+		return
+	}
 	delete(m.topics, topic)
 	match := prometheus.Labels{"topic": topic}
 	m.records.DeletePartialMatch(match)

@@ -88,11 +88,13 @@ func (m *Mirror) Run(ctx context.Context) error {
 func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	s := m.stream(plan.Source)
 	l := newLane(s, plan, at, wake)
-	l.counts = m.metrics.counts(plan.Source.Topic)
-	s.mu.Lock()
-	s.lanes[plan.Source] = l
-	s.restless[l] = struct{}{}
-	s.mu.Unlock()
+	m.metrics.begin(plan.Source.Topic, func(c *counts) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.counts = c
+		s.lanes[plan.Source] = l
+		s.restless[l] = struct{}{}
+	})
 	l.pace(m.limits) // with the lane among the others, so that a limit which is set now reaches it too
 	return l
 }
