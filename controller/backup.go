@@ -255,7 +255,7 @@ func writeJSON(path string, body any) error {
 func prepareFolder(ctx context.Context, cfg Backup) error {
 	if cfg.Git != "" {
 		if _, err := os.Stat(filepath.Join(cfg.Dir, ".git")); errors.Is(err, os.ErrNotExist) {
-			_, err = git(ctx, filepath.Dir(cfg.Dir), "clone", "--", cfg.Git, cfg.Dir)
+			_, err = git(ctx, "", "clone", "--", cfg.Git, cfg.Dir)
 			return err
 		}
 	}
@@ -293,7 +293,7 @@ func push(ctx context.Context, dir string, files []string) error {
 	return nil
 }
 
-// git runs one command in a folder and gives what it prints.
+// git runs one command in a folder, "" for the process's, and gives what it prints.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()

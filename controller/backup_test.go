@@ -155,3 +155,16 @@ func TestABackupIsPushedIntoARepository(t *testing.T) {
 	gone := newBackups(holding(t, Backup{Dir: filepath.Join(t.TempDir(), "clone"), Git: filepath.Join(t.TempDir(), "nothing")}))
 	require.ErrorContains(t, gone.run(t.Context()), "git clone")
 }
+
+// A folder that was given relative to where the controller runs was cloned into a folder of that name beside itself, and no backup was ever written;
+// one in a folder that was not there yet was not cloned at all.
+func TestABackupIsClonedIntoARelativeFolder(t *testing.T) {
+	remote := filepath.Join(t.TempDir(), "remote.git")
+	out, err := exec.Command("git", "init", "--bare", remote).CombinedOutput()
+	require.NoError(t, err, string(out))
+	t.Chdir(t.TempDir())
+	dir := filepath.Join("state", "backups")
+	require.NoError(t, newBackups(holding(t, Backup{Dir: dir, Git: remote, Name: "m"})).run(t.Context()))
+	require.FileExists(t, filepath.Join(dir, "causeway-backup-m.json"))
+	require.DirExists(t, filepath.Join(dir, ".git"))
+}
