@@ -3,6 +3,7 @@ package route
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"strconv"
 )
 
@@ -65,6 +66,9 @@ func (id *TopicID) UnmarshalText(text []byte) error {
 	b, err := base64.RawURLEncoding.DecodeString(string(text))
 	if err != nil {
 		return err
+	}
+	if len(b) != len(id) {
+		return fmt.Errorf("a topic's id has %d bytes, not %d", len(id), len(b))
 	}
 	copy(id[:], b)
 	return nil
