@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
@@ -29,6 +31,7 @@ type fakeCluster struct {
 	resets  []route.Partition
 	calls   int                      // of Reset
 	hold    chan struct{}            // if set, Reset waits until it is closed
+	refused bool                     // by Reset: nothing is in ERROR any more
 	failing map[route.Partition]bool // partitions that workers report as ERROR
 	orders  map[route.Partition]operator.Command
 }
@@ -203,6 +206,9 @@ func (c *fakeCluster) Reset(_ context.Context, _, topic string, partitions ...in
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls++
+	if c.refused {
+		return fmt.Errorf("reset: %w: not in state ERROR", helix.ErrRefused)
+	}
 	for _, p := range partitions {
 		c.resets = append(c.resets, route.Partition{Topic: topic, Partition: p})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -102,7 +103,8 @@ func (t *Term) Retry(ctx context.Context, p route.Partition) error {
 	}
 	topic := s.Topics[p.Topic]
 	if owner := topic.Owner(p.Partition); s.Views[p.Topic][p.Partition][owner] == Failed {
-		if err := t.cluster.Reset(ctx, owner, p.Topic, p.Partition); err != nil {
+		// Refused: it is not in ERROR any more, or about to leave it.
+		if err := t.cluster.Reset(ctx, owner, p.Topic, p.Partition); err != nil && !errors.Is(err, helix.ErrRefused) {
 			return fmt.Errorf("bring %s out of ERROR on %s: %w", p, owner, err)
 		}
 	}

@@ -113,6 +113,21 @@ func TestCommandsAreLeftForTheWorkers(t *testing.T) {
 	})
 }
 
+// A partition that came out of ERROR by itself in that moment, or was about to, made the retry fail, and whoever runs it was not told of it.
+func TestARetryIsLeftAlsoWhenThePartitionLeavesERROR(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		term := newTerm(r.Controller, r.cluster)
+		require.NoError(t, term.Add(t.Context(), "orders", 1))
+		p := part("orders", 0)
+		r.cluster.failing[p], r.cluster.refused = true, true
+		r.cluster.edit(func(*State) {})
+		require.NoError(t, term.Retry(t.Context(), p))
+		left, _ := r.cluster.ordered(p)
+		require.Equal(t, "retry", left.String())
+	})
+}
+
 func TestPausedTopicIsNotStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()
