@@ -117,7 +117,7 @@ func ParseStart(start string) (int64, error) {
 	if err != nil {
 		return 0, errStart
 	}
-	return t.UnixMilli(), nil
+	return max(t.UnixMilli(), 0), nil // nothing is older, and what is below is no time to a broker
 }
 
 func (c Config) mirror() mirror.Config {
