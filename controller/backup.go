@@ -17,6 +17,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/internal/replace"
 	"github.com/causeway-mirror/causeway/operator"
+	"github.com/causeway-mirror/causeway/route"
 )
 
 // Saved is a backup of the assignment and its settings. It is what Restore takes.
@@ -35,6 +36,8 @@ type SavedTopic struct {
 	Partitions int32            `json:"partitions"`
 	Owners     map[int32]string `json:"owners"`
 	Off        []int32          `json:"off,omitempty"` // partitions that are taken off
+	// Pins are the workers that partitions were moved to by hand.
+	Pins map[int32]string `json:"pins,omitempty"`
 	// Settings are what operators have set; nil if there is nothing.
 	Settings *operator.Topic `json:"settings,omitempty"`
 }
@@ -56,6 +59,12 @@ func (t *Term) Save() Saved {
 			if topic.Off(p) {
 				saved.Off = append(saved.Off, p)
 			}
+			if worker := s.Pins[route.Partition{Topic: name, Partition: p}]; worker != "" {
+				if saved.Pins == nil {
+					saved.Pins = map[int32]string{}
+				}
+				saved.Pins[p] = worker
+			}
 		}
 		if set, ok := s.Settings[name]; ok && !set.IsZero() {
 			saved.Settings = &set
@@ -71,8 +80,9 @@ func (t *Term) Save() Saved {
 	return out
 }
 
-// Restore brings back what a backup has and the cluster has not: topics, partitions, settings, exclusions, what is taken off or drained. Nothing is taken
-// away, and partitions go to the workers that the backup names if these are there and the partitions have no owner yet. *InvalidError.
+// Restore brings back what a backup has and the cluster has not: topics, partitions, settings, exclusions, what is taken off, drained or moved
+// by hand. Nothing is taken away, and partitions go to the workers that the backup names if these are there and the partitions have no owner yet.
+// *InvalidError.
 func (t *Term) Restore(ctx context.Context, saved Saved) error {
 	if saved.Version != SavedVersion {
 		return &InvalidError{Key: "v", Value: saved.Version, Reason: fmt.Sprintf("must be %d", SavedVersion)}
@@ -111,9 +121,14 @@ func (s SavedTopic) check() error {
 	if err := checkTopic(s.Topic, s.Partitions); err != nil {
 		return err
 	}
-	for _, p := range slices.Concat(s.Off, slices.Collect(maps.Keys(s.Owners))) {
+	for _, p := range slices.Concat(s.Off, slices.Collect(maps.Keys(s.Owners)), slices.Collect(maps.Keys(s.Pins))) {
 		if p < 0 || p >= s.Partitions {
 			return &InvalidError{Key: "partition", Value: p, Reason: fmt.Sprintf("topic %s has %d", s.Topic, s.Partitions)}
+		}
+	}
+	for p, worker := range s.Pins {
+		if worker == "" {
+			return &InvalidError{Key: "pins", Value: p, Reason: "must name a worker"}
 		}
 	}
 	if s.Settings != nil {
@@ -124,7 +139,7 @@ func (s SavedTopic) check() error {
 	return nil
 }
 
-// restoreTopic writes the settings first, and what is taken off together with the topic: nothing runs for a moment that shall not.
+// restoreTopic writes the settings and the pins first, and what is taken off together with the topic: nothing runs for a moment that shall not.
 func (t *Term) restoreTopic(ctx context.Context, saved SavedTopic) error {
 	return t.change(ctx, func(s *State) error {
 		if s.Torn[saved.Topic] {
@@ -133,6 +148,13 @@ func (t *Term) restoreTopic(ctx context.Context, saved SavedTopic) error {
 		if saved.Settings != nil && s.Settings[saved.Topic].IsZero() {
 			if err := t.cluster.Configure(ctx, saved.Topic, func(now *operator.Topic) { *now = saved.Settings.Clone() }); err != nil {
 				return err
+			}
+		}
+		for n, worker := range saved.Pins {
+			if p := (route.Partition{Topic: saved.Topic, Partition: n}); s.Pins[p] == "" {
+				if err := t.cluster.Pin(ctx, p, worker); err != nil {
+					return err
+				}
 			}
 		}
 		was, exists := s.Topics[saved.Topic]

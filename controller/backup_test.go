@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/operator"
+	"github.com/causeway-mirror/causeway/route"
 )
 
 // holding gives a term of a cluster that mirrors a topic, without its jobs.
@@ -99,6 +100,31 @@ func TestRestoreBringsNothingOnlineThatIsTakenOff(t *testing.T) {
 	saved.Topics[0].Topic = "payments"
 	require.NoError(t, term.Restore(t.Context(), saved), "without a worker, too")
 	require.Equal(t, Assignment{1: {"w1": Offline}}, term.State().Topics["payments"].Assigned)
+}
+
+// What was moved by hand went wherever balance had it once the cluster was restored.
+func TestRestoreKeepsPartitionsWhereTheyWereMovedByHand(t *testing.T) {
+	old := newTerm(newRig(t, DefaultConfig(), "w1", "w2").Controller, newFakeCluster("w1", "w2"))
+	require.NoError(t, old.Add(t.Context(), "orders", 3))
+	require.NoError(t, old.Move(t.Context(), part("orders", 0), "w2"))
+	require.NoError(t, old.Move(t.Context(), part("orders", 1), "w2"))
+	text, err := json.Marshal(old.Save())
+	require.NoError(t, err)
+	var saved Saved
+	require.NoError(t, json.Unmarshal(text, &saved))
+
+	r := newRig(t, DefaultConfig(), "w1", "w2")
+	term := newTerm(r.Controller, r.cluster)
+	require.NoError(t, term.Add(t.Context(), "orders", 3))
+	require.NoError(t, term.Move(t.Context(), part("orders", 1), "w1"))
+	require.NoError(t, term.Restore(t.Context(), saved))
+	require.Equal(t, map[route.Partition]string{part("orders", 0): "w2", part("orders", 1): "w1"}, term.State().Pins, "nothing is taken away")
+
+	var invalid *InvalidError
+	saved.Topics[0].Pins = map[int32]string{3: "w1"}
+	require.ErrorAs(t, term.Restore(t.Context(), saved), &invalid)
+	saved.Topics[0].Pins = map[int32]string{0: ""}
+	require.ErrorAs(t, term.Restore(t.Context(), saved), &invalid)
 }
 
 // watched notes what is written of topics.
