@@ -8,8 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"testing"
 
 	"github.com/causeway-mirror/causeway/internal/kafkad"
+	"github.com/causeway-mirror/causeway/internal/testkit"
 )
 
 const (
@@ -94,7 +96,7 @@ func install(version string) (kafkad.Install, error) {
 		return kafkad.Install{}, fmt.Errorf("find java: %w", err)
 	}
 	libs, err := Libs(version)
-	return kafkad.Install{Java: java, Libs: libs, LogLevel: os.Getenv("CAUSEWAY_KAFKA_LOG")}, err
+	return kafkad.Install{Java: java, Libs: libs, LogLevel: os.Getenv("CAUSEWAY_KAFKA_LOG"), Brief: testing.Testing() && !testkit.Long()}, err
 }
 
 // Missing says why real brokers of a release can't be run on this machine; nil if they can.
