@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"net"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,6 +68,80 @@ func TestAdminTopics(t *testing.T) {
 	topics, err = admin.Topics(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, topics["payments"].Partitions)
+}
+
+func TestAdminGroupNotes(t *testing.T) {
+	t.Parallel()
+	_, admin := newCluster(t, nil)
+	keepNotes(t, admin, "orders")
+}
+
+// keepNotes writes, reads, changes and takes away notes of a topic.
+func keepNotes(t *testing.T, admin *Admin, topic string) {
+	t.Helper()
+	ctx := t.Context()
+	group := "notes." + topic
+	groups, err := admin.Groups(ctx, group)
+	require.NoError(t, err)
+	require.Empty(t, groups)
+	longest := strings.Repeat("x", 4096) // what brokers take unless they are told otherwise
+	for _, note := range []string{longest, "another", ""} {
+		require.Eventually(t, func() bool { // a broker that has no offsets yet makes their topic first
+			err := admin.SaveGroupNotes(ctx, group, map[string]string{topic: note})
+			return err == nil || Classify(err) != Unreachable
+		}, 30*time.Second, 100*time.Millisecond)
+		notes, err := admin.GroupNotes(ctx, group)
+		require.NoError(t, err)
+		require.Equal(t, note, notes[topic])
+		groups, err = admin.Groups(ctx, group)
+		require.NoError(t, err)
+		require.Equal(t, []string{group}, groups)
+	}
+	err = admin.SaveGroupNotes(ctx, group, map[string]string{topic: "kept", "nosuch": "no"})
+	require.Equal(t, NotFound, Classify(err), "%v", err)
+	notes, err := admin.GroupNotes(ctx, group)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{topic: "kept"}, notes, "one topic that fails hides no other")
+}
+
+// TestGroupsThatMayNotBeSeenAreNoEmptyList: brokers leave out what they may not show, which must not be taken for nothing.
+func TestGroupsThatMayNotBeSeenAreNoEmptyList(t *testing.T) {
+	t.Parallel()
+	fake, admin := newCluster(t, nil)
+	fake.ControlKey(int16(kmsg.DescribeGroups), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		req, ok := r.(*kmsg.DescribeGroupsRequest)
+		if !ok {
+			return nil, nil, false
+		}
+		resp := &kmsg.DescribeGroupsResponse{Version: req.Version}
+		one := kmsg.NewDescribeGroupsResponseGroup()
+		one.Group, one.ErrorCode = req.Groups[0], kerr.GroupAuthorizationFailed.Code
+		resp.Groups = append(resp.Groups, one)
+		return resp, nil, true
+	})
+	_, err := admin.Groups(t.Context(), "notes.")
+	require.Equal(t, Authorization, Classify(err), "%v", err)
+}
+
+func TestNotesAreCommittedInPortions(t *testing.T) {
+	t.Parallel()
+	notes := map[string]string{}
+	for i := range 300 {
+		notes[strconv.Itoa(1000+i)] = strings.Repeat("x", 4096)
+	}
+	var all []string
+	for _, topics := range portions(notes) {
+		size := 0
+		for _, topic := range topics {
+			size += len(notes[topic])
+		}
+		require.LessOrEqual(t, size, portionBytes)
+		all = append(all, topics...)
+	}
+	require.Len(t, all, 300)
+	require.True(t, slices.IsSorted(all))
+	require.Less(t, len(portions(notes)), 10)
 }
 
 func TestAdminBrokerConfig(t *testing.T) {

@@ -96,7 +96,7 @@ func classOfCode(code int16) Class {
 	switch sarama.KError(code) {
 	case sarama.ErrBrokerNotAvailable, sarama.ErrLeaderNotAvailable, sarama.ErrNotLeaderForPartition, sarama.ErrRequestTimedOut,
 		sarama.ErrNetworkException, sarama.ErrNotController, sarama.ErrConsumerCoordinatorNotAvailable, sarama.ErrReplicaNotAvailable,
-		sarama.ErrListenerNotFound:
+		sarama.ErrListenerNotFound, sarama.ErrNotCoordinatorForConsumer, sarama.ErrOffsetsLoadInProgress:
 		return Unreachable
 	case sarama.ErrSASLAuthenticationFailed, sarama.ErrUnsupportedSASLMechanism, sarama.ErrIllegalSASLState:
 		return Authentication

@@ -2,7 +2,8 @@
 //
 // Config is the one place for addresses, TLS and SASL: the native YAML form, the Java client's property files, and whoever opens a
 // connection (package wire, and the administration here, which speaks through sarama) share it. Admin creates topics and partitions and
-// reads topic and broker settings. It never tells the data path who leads a partition: two clients with two ideas of the leader hurt.
+// reads topic and broker settings, and keeps notes in the offsets of consumer groups. It never tells the data path who leads a partition: two
+// clients with two ideas of the leader hurt.
 //
 // Promises: Validate and FromProperties report all faults at once, each naming the key, the value, the reason and the cure; a security key
 // that is not understood is refused rather than ignored; secrets never appear in errors, logs, or in the YAML and JSON forms; certificates,

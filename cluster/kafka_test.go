@@ -75,6 +75,8 @@ func administer(t *testing.T, admin *Admin, topic string) {
 		require.NotEmpty(t, broker[key], key)
 	}
 
+	keepNotes(t, admin, topic)
+
 	require.Equal(t, NotFound, Classify(admin.CreatePartitions(ctx, "nosuch", 2)))
 	_, err = admin.TopicConfigs(ctx, "nosuch")
 	require.Equal(t, NotFound, Classify(err), "%v", err)

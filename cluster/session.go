@@ -18,8 +18,9 @@ const adminTimeout = 20 * time.Second
 
 // session is one sarama client with the connections it opened.
 type session struct {
-	admin sarama.ClusterAdmin // nil until connect succeeded
-	links *links
+	admin  sarama.ClusterAdmin // nil until connect succeeded
+	client sarama.Client       // admin's own
+	links  *links
 }
 
 // connect opens sarama's client. On failure nothing of it is left.
@@ -36,6 +37,7 @@ func (s *session) connect(cfg Config) error {
 		s.admin = nil
 		return errors.Join(fmt.Errorf("find controller: %w", err), client.Close())
 	}
+	s.client = client
 	return nil
 }
 
