@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/causeway-mirror/causeway/loops"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/producer"
 )
@@ -40,6 +41,11 @@ type Config struct {
 	Merge bool
 	// Share says that other workers run the partitions that this one does not.
 	Share bool
+	// Selection is what the route takes of its source by name, for the markers that keep topics from being copied in a circle; without patterns topics
+	// are told by others.
+	Selection loops.Selection
+	// LoopInterval is how often the markers of both clusters are looked at.
+	LoopInterval time.Duration
 	// Limits are what all partitions of this worker together may take from the source.
 	Limits mirror.Limits
 }
@@ -48,7 +54,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Streams: 4, Fetchers: 4, MemoryBytes: 256 << 20, AckWindow: 1, CommitInterval: 5 * time.Second, ShutdownTimeout: 30 * time.Second,
-		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, Merge: true,
+		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, Merge: true, LoopInterval: 30 * time.Second,
 	}
 }
 
@@ -83,6 +89,9 @@ func (c Config) Validate() error {
 	}
 	if c.CommitInterval < 10*time.Millisecond {
 		bad("commit_interval", c.CommitInterval, "must be at least 10ms")
+	}
+	if c.LoopInterval <= 0 {
+		bad("loop_interval", c.LoopInterval, "must be positive")
 	}
 	if c.ShutdownTimeout <= 0 {
 		bad("shutdown_timeout", c.ShutdownTimeout, "must be positive")

@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mirror/causeway/fetcher"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/loops"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/operator"
@@ -44,7 +45,7 @@ type Connector struct {
 	deps Deps
 
 	source, target *wire.Client
-	admin          *cluster.Admin // of the target
+	admin          administration
 	pool           *slab.Pool
 	mirror         *mirror.Mirror
 	fetchers       *fetcher.Fetchers
@@ -63,6 +64,21 @@ type Connector struct {
 	suspended bool
 	settings  map[string]operator.Topic // by topic, of those that have any
 	route     routeState
+}
+
+// administration is what is asked of the two clusters beside the data path.
+type administration struct {
+	source, target *cluster.Admin
+	loops          *loops.Watch
+}
+
+func administer(cfg Config, deps Deps) administration {
+	a := administration{
+		source: cluster.NewAdmin(deps.Source, deps.Log.Named("source-admin")), target: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
+	}
+	a.loops = loops.NewWatch(loops.Config{Route: deps.Route.String(), Takes: &cfg.Selection, Alone: !cfg.Share}, a.source, a.target,
+		deps.Log.Named("loops"), deps.Events)
+	return a
 }
 
 // partition is one that shall run here.
@@ -105,7 +121,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	}
 	buffers := int64(float64(cfg.MemoryBytes) * bufferShare)
 	c := &Connector{
-		cfg: cfg, deps: deps, source: source, target: target, admin: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
+		cfg: cfg, deps: deps, source: source, target: target, admin: administer(cfg, deps),
 		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
 		parts: map[route.Partition]*partition{}, former: map[route.TopicID]struct{}{}, settings: map[string]operator.Topic{},
 		claims: newClaims(deps.Store, deps.Worker),
@@ -149,6 +165,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	watching.Go(func() { c.doubtLoop(control) })
 	watching.Go(func() { c.limitLoop(control) })
 	watching.Go(func() { c.shortLoop(control) })
+	watching.Go(func() { c.circleLoop(control) })
 	err := c.control(control)
 	ended(nil)
 	watching.Wait()
@@ -158,7 +175,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	err = errors.Join(g.Wait(), err)
 	c.source.Close()
 	c.target.Close()
-	return c.verdict(errors.Join(err, c.admin.Close()))
+	return c.verdict(errors.Join(err, c.admin.target.Close(), c.admin.source.Close()))
 }
 
 // verdict tells of a store that failed, in the one line that matters: the same fault comes from every part that wanted to store something.

@@ -18,8 +18,9 @@ func TestAnEndWhilePartitionsBeginIsNoWarning(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	log := hclog.New(&hclog.LoggerOptions{Output: &logged})
-	c := &Connector{deps: Deps{Log: log}, admin: cluster.NewAdmin(cluster.Config{Name: "target", Bootstrap: []string{"127.0.0.1:1"}}, hclog.NewNullLogger())}
-	t.Cleanup(func() { require.NoError(t, c.admin.Close()) })
+	admin := cluster.NewAdmin(cluster.Config{Name: "target", Bootstrap: []string{"127.0.0.1:1"}}, hclog.NewNullLogger())
+	c := &Connector{deps: Deps{Log: log}, admin: administration{target: admin}}
+	t.Cleanup(func() { require.NoError(t, admin.Close()) })
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	_, err := c.idExpiration(ctx)

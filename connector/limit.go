@@ -32,7 +32,7 @@ func (c *Connector) limitLoop(ctx context.Context) {
 			return
 		}
 		asking, cancel := context.WithTimeout(ctx, answerTimeout)
-		configs, _ := c.admin.TopicConfigs(asking, slices.Sorted(maps.Keys(refused))...) // of what is missing nothing is known: it stays as it is, halted
+		configs, _ := c.admin.target.TopicConfigs(asking, slices.Sorted(maps.Keys(refused))...) // of what is missing nothing is known: it stays as it is, halted
 		cancel()
 		c.drain(ctx, c.resized(refused, configs))
 	})

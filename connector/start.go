@@ -15,6 +15,7 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
+	"github.com/causeway-mirror/causeway/loops"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
@@ -101,6 +102,7 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	if errors.Is(err, offsets.ErrMissing) {
 		kind = events.CheckpointMissing
 	}
+	_, circle := errors.AsType[*loops.RefusedError](err)
 	var fresh []*partition
 	news := false // the same reason is not logged at each retry
 	for _, p := range parts {
@@ -114,6 +116,12 @@ func (c *Connector) blocked(parts []*partition, err error) {
 		p.reason, p.halted, p.told = err.Error(), halted, p.told || halted
 	}
 	c.mu.Unlock()
+	if circle && len(fresh) > 0 { // it is about the topic as a whole
+		c.deps.Events.Emit(events.Event{
+			Type: events.LoopRefused, Severity: events.Error, Topic: fresh[0].source.Topic, Message: "the topic is not copied", Reason: err.Error(),
+		})
+		fresh = nil
+	}
 	for _, p := range fresh {
 		c.deps.Events.Emit(events.Of(p.source, kind, events.Error, "the partition can't be started").Because(err.Error()))
 	}
@@ -139,14 +147,18 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 	if err := c.sameClusters(ctx, source.ClusterID, target.ClusterID); err != nil {
 		return err
 	}
+	c.leaveOutOnto(names, byTopic, source, target)
+	ends, err := c.circleEnds(ctx, source, target)
+	if err != nil {
+		return err
+	}
+	c.leaveOutCircling(byTopic, func(topics map[string]string) map[string]*loops.RefusedError {
+		return c.admin.loops.Admit(ctx, ends, topics)
+	})
 	changed := false
 	for _, name := range names {
 		t := byTopic[name]
 		if t.topic.Source == "" {
-			continue
-		}
-		if t.topic.Target == name && oneCluster(source, target) {
-			c.leaveOut(t, &haltError{fmt.Errorf("topic %s: source and target are one cluster, and it would be copied onto itself", name)})
 			continue
 		}
 		grown, err := c.shape(ctx, t, target.Topics[t.topic.Target])
@@ -160,7 +172,22 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 			return err
 		}
 	}
+	c.leaveOutCircling(byTopic, func(topics map[string]string) map[string]*loops.RefusedError {
+		return c.admin.loops.Declare(ctx, topics)
+	})
 	return c.demands(ctx, wanted, byTopic, target)
+}
+
+// leaveOutOnto refuses topics that would be copied onto themselves.
+func (c *Connector) leaveOutOnto(names []string, byTopic map[string]*pair, source, target *wire.Metadata) {
+	if !oneCluster(source, target) {
+		return
+	}
+	for _, name := range names {
+		if t := byTopic[name]; t.topic.Source != "" && t.topic.Target == name {
+			c.leaveOut(t, &haltError{fmt.Errorf("topic %s: source and target are one cluster, and it would be copied onto itself", name)})
+		}
+	}
 }
 
 // oneCluster says that both ends are the same cluster, whatever addresses were given: it has one id, and a broker in common. (Clusters that were
@@ -259,12 +286,12 @@ func (c *Connector) shape(ctx context.Context, t *pair, now wire.TopicMetadata) 
 		return false, &haltError{fmt.Errorf("target topic %s: does not exist, and create-topics is false", t.topic.Target)}
 	case have == 0:
 		spec := cluster.TopicSpec{Name: t.topic.Target, Partitions: want, ReplicationFactor: -1}
-		if err := c.admin.CreateTopic(ctx, spec); err != nil {
+		if err := c.admin.target.CreateTopic(ctx, spec); err != nil {
 			return false, uncreated(err)
 		}
 		return true, nil
 	case c.cfg.CreateTopics:
-		if err := c.admin.CreatePartitions(ctx, t.topic.Target, want); err != nil {
+		if err := c.admin.target.CreatePartitions(ctx, t.topic.Target, want); err != nil {
 			c.deps.Log.Warn("target topic can't be grown", "topic", t.topic.Target, "partitions", want, "err", err)
 			return false, nil // the alignment decides what becomes of it
 		}
@@ -289,7 +316,7 @@ func (c *Connector) align(t *pair) error {
 // topicConfigs reads what the target demands of batches. Where we may not read it, the target's refusals tell. An error means that those
 // topics that are missing must be asked about again: a partition keeps for its life what it was started with.
 func (c *Connector) topicConfigs(ctx context.Context, topics []string) (map[string]map[string]string, error) {
-	configs, err := c.admin.TopicConfigs(ctx, topics...)
+	configs, err := c.admin.target.TopicConfigs(ctx, topics...)
 	if passes(err) {
 		return configs, fmt.Errorf("target: %w", err)
 	}
@@ -330,7 +357,7 @@ func (c *Connector) noZstd(ctx context.Context, target *wire.Metadata) bool {
 // idExpiration is after how long a silent producer id is forgotten. Where we may not read it, it is Kafka's default.
 func (c *Connector) idExpiration(ctx context.Context) (time.Duration, error) {
 	const kafkaDefault = 24 * time.Hour
-	config, err := c.admin.BrokerConfig(ctx)
+	config, err := c.admin.target.BrokerConfig(ctx)
 	if passes(err) || errors.Is(err, context.Canceled) {
 		return 0, err
 	}

@@ -40,6 +40,8 @@ const (
 	DiskFull           Type = "disk_full"
 	TopicDeleted       Type = "topic_deleted"
 	CheckpointMissing  Type = "checkpoint_missing"
+	LoopRefused        Type = "loop_refused"
+	LoopsUnseen        Type = "loops_unseen"
 )
 
 // The types that spill, coordination and federation raise. A mirror in one process raises none of them.
@@ -58,7 +60,6 @@ const (
 	SpillSetAside        Type = "spill_set_aside"
 	SpillCorrupt         Type = "spill_corrupt"
 	CheckpointOverridden Type = "checkpoint_overridden"
-	LoopRefused          Type = "loop_refused"
 	CertificateExpiring  Type = "certificate_expiring"
 )
 
@@ -68,8 +69,9 @@ func Types() []Type {
 		TopicDiscovered, PartitionsAdded, TopicDeleted, RouteDegraded, RouteRecovered, DiskFull,
 		SourceTruncated, RangeSkipped, TopicRecreated, SourceDiverged, CheckpointMissing,
 		PartitionHalted, PartitionRecovered, TargetChanged, ForeignWriter, DuplicatesPossible, DeliveryDegraded, DrainIncomplete,
+		LoopRefused, LoopsUnseen,
 		LeaseLost, WorkerJoined, WorkerLost, RebalanceStarted, RebalanceFinished, LeaderChanged, ConfigSynced, ConfigConflict, ACLSynced,
-		SpillStarted, SpillDrained, SpillSetAside, SpillCorrupt, CheckpointOverridden, LoopRefused, CertificateExpiring,
+		SpillStarted, SpillDrained, SpillSetAside, SpillCorrupt, CheckpointOverridden, CertificateExpiring,
 	}
 }
 

@@ -82,6 +82,8 @@ func (f *fakeMirror) Run(ctx context.Context) error {
 
 func (f *fakeMirror) Snapshot() api.Snapshot { return f.state }
 
+func (*fakeMirror) Excluded() []api.Excluded { return nil }
+
 func (*fakeMirror) WaitCaughtUp(context.Context, string, int64) (int64, bool, error) {
 	return 0, true, nil
 }

@@ -35,8 +35,9 @@ type mirrorer interface {
 	Run(ctx context.Context) error
 	// Add is idempotent and returns at once.
 	Add(parts ...route.Partition)
-	// Snapshot, WaitCaughtUp: see api.Mirror.
+	// Snapshot, Excluded, WaitCaughtUp: see api.Mirror.
 	Snapshot() api.Snapshot
+	Excluded() []api.Excluded
 	WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error)
 	// Configure, Retry, Reset: see connector.Connector.
 	Configure(topic string, t operator.Topic)
@@ -247,8 +248,10 @@ func (v *service) Snapshot() api.Snapshot {
 	return s
 }
 
-// Excluded is discovery's.
-func (v *service) Excluded() []api.Excluded { return v.discovery.Excluded() }
+// Excluded is discovery's, and what the mirror itself leaves out of what it was given.
+func (v *service) Excluded() []api.Excluded {
+	return slices.Concat(v.discovery.Excluded(), v.mirror.Excluded())
+}
 
 // WaitCaughtUp is the mirror's, but before the first discovery nothing is known to wait for, and what cannot be mirrored never catches up.
 func (v *service) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {

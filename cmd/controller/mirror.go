@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -118,11 +119,16 @@ func standing(s *controller.State, topic controller.Topic, p route.Partition, ow
 	return api.StateStarting, "its worker has not begun yet"
 }
 
-// Excluded implements api.Mirror.
+// Excluded implements api.Mirror. What is given to workers and not copied by them stands beside what is not mirrored at all.
 func (v *view) Excluded() []api.Excluded {
 	out := []api.Excluded{}
 	if t, err := v.controller.Term(); err == nil {
-		for topic, reason := range t.Excluded() {
+		reasons := maps.Clone(v.crew.excluded())
+		if reasons == nil {
+			reasons = map[string]string{}
+		}
+		maps.Copy(reasons, t.Excluded())
+		for topic, reason := range reasons {
 			out = append(out, api.Excluded{Topic: topic, Reason: reason})
 		}
 	}

@@ -45,6 +45,8 @@ type crew struct {
 type sight struct {
 	at    time.Time
 	parts map[route.Partition]api.Partition
+	// excluded are the topics that workers don't copy although they have partitions of them, each with the reason.
+	excluded map[string]string
 }
 
 // seen is what the workers said last; not to be changed.
@@ -55,25 +57,33 @@ func (c *crew) seen() map[route.Partition]api.Partition {
 	return nil
 }
 
+// excluded are the topics that workers said last that they don't copy; not to be changed.
+func (c *crew) excluded() map[string]string {
+	if last := c.last.Load(); last != nil {
+		return last.excluded
+	}
+	return nil
+}
+
 // look asks the workers, and keeps what they say.
 func (c *crew) look(ctx context.Context) (map[route.Partition]api.Partition, error) {
-	parts, err := c.partitions(ctx)
+	saw, err := c.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.last.Store(&sight{at: time.Now(), parts: parts})
-	return parts, nil
+	c.last.Store(saw)
+	return saw.parts, nil
 }
 
-// partitions asks all workers at once. One that does not answer is left out; an error means that none did though some should have.
-func (c *crew) partitions(ctx context.Context) (map[route.Partition]api.Partition, error) {
+// ask asks all workers at once. One that does not answer is left out; an error means that none did though some should have.
+func (c *crew) ask(ctx context.Context) (*sight, error) {
 	addresses, err := c.directory.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var (
 		mu     sync.Mutex
-		out    = map[route.Partition]api.Partition{}
+		out    = &sight{at: time.Now(), parts: map[route.Partition]api.Partition{}, excluded: map[string]string{}}
 		faults []error
 		asking sync.WaitGroup
 	)
@@ -82,14 +92,20 @@ func (c *crew) partitions(ctx context.Context) (map[route.Partition]api.Partitio
 		asking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			items, err := c.ask(ctx, address)
+			items, err := pages[api.Partition](ctx, c.client, address+"/api/v1/partitions")
+			left, leftErr := pages[api.Excluded](ctx, c.client, address+"/api/v1/excluded-topics")
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				faults = append(faults, fmt.Errorf("worker %s: %w", id, err))
 			}
 			for _, p := range items {
-				out[route.Partition{Topic: p.Topic, Partition: p.Partition}] = p
+				out.parts[route.Partition{Topic: p.Topic, Partition: p.Partition}] = p
+			}
+			if leftErr == nil { // an older worker leaves out nothing
+				for _, e := range left {
+					out.excluded[e.Topic] = e.Reason
+				}
 			}
 		})
 	}
@@ -100,14 +116,14 @@ func (c *crew) partitions(ctx context.Context) (map[route.Partition]api.Partitio
 	return out, nil
 }
 
-// ask reads all pages of a worker's partitions.
-func (c *crew) ask(ctx context.Context, address string) ([]api.Partition, error) {
-	var all []api.Partition
+// pages reads all pages of a worker's list.
+func pages[T any](ctx context.Context, client *http.Client, address string) ([]T, error) {
+	var all []T
 	after := ""
 	for {
-		var page api.List[api.Partition]
+		var page api.List[T]
 		q := url.Values{"limit": {strconv.Itoa(pageSize)}, "after": {after}}
-		if err := getJSON(ctx, c.client, address+"/api/v1/partitions?"+q.Encode(), &page); err != nil {
+		if err := getJSON(ctx, client, address+"?"+q.Encode(), &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Items...)

@@ -37,7 +37,13 @@ func TestTheWorkersMeasureThemselves(t *testing.T) {
 		"":         {Items: []api.Partition{{Topic: "orders", Partition: 0, BytesPerSecond: 10, RecordsPerSecond: 1}}, Next: "orders/0"},
 		"orders/0": {Items: []api.Partition{{Topic: "orders", Partition: 1, BytesPerSecond: 20, RecordsPerSecond: 2}}},
 	}
-	good := serving(t, func(r *http.Request) (int, any) { return http.StatusOK, pages[r.URL.Query().Get("after")] })
+	left := api.List[api.Excluded]{Items: []api.Excluded{{Topic: "circling", Reason: "a loop"}}}
+	good := serving(t, func(r *http.Request) (int, any) {
+		if strings.HasSuffix(r.URL.Path, "/excluded-topics") {
+			return http.StatusOK, left
+		}
+		return http.StatusOK, pages[r.URL.Query().Get("after")]
+	})
 	bad := serving(t, func(*http.Request) (int, any) { return http.StatusInternalServerError, nil })
 	client := &http.Client{Timeout: workerTimeout}
 	t.Cleanup(client.CloseIdleConnections)
@@ -47,6 +53,7 @@ func TestTheWorkersMeasureThemselves(t *testing.T) {
 	require.Equal(t, map[route.Partition]controller.Rate{
 		{Topic: "orders", Partition: 0}: {Bytes: 10, Messages: 1}, {Topic: "orders", Partition: 1}: {Bytes: 20, Messages: 2},
 	}, rates)
+	require.Equal(t, map[string]string{"circling": "a loop"}, c.excluded())
 	c.directory = addresses{"w2": bad.URL}
 	again, err := c.Rates(t.Context())
 	require.NoError(t, err, "what was seen a moment ago is not asked for again")

@@ -338,8 +338,8 @@ func (v *service) storeTrouble() error {
 	return nil
 }
 
-// Excluded is nobody's business here: the controller decides what is mirrored.
-func (*service) Excluded() []api.Excluded { return nil }
+// Excluded are those of the topics given to this worker that it does not copy as a whole.
+func (v *service) Excluded() []api.Excluded { return v.engine.Excluded() }
 
 // WaitCaughtUp is the data path's.
 func (v *service) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {

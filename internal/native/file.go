@@ -1,9 +1,11 @@
 package native
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -178,6 +180,15 @@ func LoadInto(path string, into any) error {
 // RouteName is the route as metrics and logs write it.
 func (f *File) RouteName() route.Route {
 	return route.Route{Source: f.Route.Source.Name, Target: f.Route.Target.Name, ID: f.Route.ID}
+}
+
+// Renamed is what a topic is called on the target, with {topic} for its own name; empty where that is not one pattern for all.
+func (f *File) Renamed() string {
+	t := &f.Route.Topics
+	if len(t.Mapping) > 0 || t.MappingFile != "" {
+		return ""
+	}
+	return strings.NewReplacer("{source}", f.Route.Source.Name, "{target}", f.Route.Target.Name).Replace(cmp.Or(t.Rename, "{topic}"))
 }
 
 // TargetNames gives what topics are called on the target; nothing for a topic that can't be mapped, of which its worker says why.

@@ -72,10 +72,21 @@ func (f *File) ValidateModes() error {
 	return errors.Join(
 		OneOf("route.isolation (--isolation)", f.Route.Isolation, "read_committed", "read_uncommitted"),
 		OneOf("route.delivery (--delivery)", f.Route.Delivery, "exactly-once", "at-least-once"),
-		OneOf("route.loops", f.Route.Loops, "refuse"),
+		validateLoops(f.Route.Loops),
 		validateStart(f.Route.Start),
 		validateRate("route.limits.records_per_second", f.Route.Limits.RecordsPerSecond),
 	)
+}
+
+// validateLoops accepts refuse only: what would let two-way mirrors of one name run is not there yet.
+func validateLoops(text string) error {
+	switch text {
+	case "refuse":
+		return nil
+	case "drop":
+		return Fault("route.loops", text, "this version can only refuse")
+	}
+	return Fault("route.loops", text, "must be refuse")
 }
 
 func validateRate(key string, perSecond float64) error {

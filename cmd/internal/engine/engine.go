@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,6 +16,7 @@ import (
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/loops"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 )
@@ -70,6 +73,8 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.CommitInterval, cfg.ShutdownTimeout = f.Worker.CommitInterval.Duration(), f.Worker.ShutdownTimeout.Duration()
 	cfg.Isolation, cfg.Delivery, cfg.CreateTopics = f.Route.Isolation, f.Route.Delivery, f.Route.Topics.Create
 	cfg.Limits = mirror.Limits{RecordsPerSecond: f.Route.Limits.RecordsPerSecond, BytesPerSecond: float64(f.Route.Limits.BytesPerSecond)}
+	cfg.Selection = loops.Selection{Include: f.Route.Topics.Include, Exclude: f.Route.Topics.Exclude, Rename: f.Renamed()}
+	cfg.LoopInterval = f.Route.Topics.DiscoverInterval.Duration()
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {
 		cfg.Start = now.Add(-back).UTC().Format(time.RFC3339)
@@ -93,6 +98,16 @@ func (e *Engine) Snapshot() api.Snapshot {
 		}
 	}
 	return s
+}
+
+// Excluded lists the topics that are not copied since they would come back to where they come from.
+func (e *Engine) Excluded() []api.Excluded {
+	circling := e.Circling()
+	out := make([]api.Excluded, 0, len(circling))
+	for _, topic := range slices.Sorted(maps.Keys(circling)) {
+		out = append(out, api.Excluded{Topic: topic, Reason: circling[topic]})
+	}
+	return out
 }
 
 // WaitCaughtUp asks the connector, for every topic at once if none is named. Then lag holds for each topic, and present is their sum.
