@@ -75,14 +75,23 @@ func (a *Admin) Topics(ctx context.Context) (map[string]Topic, error) {
 
 // CreateTopic creates a topic. One that is there already is no error, whatever its settings: two workers may create the same at once.
 func (a *Admin) CreateTopic(ctx context.Context, spec TopicSpec) error {
+	return a.createTopic(ctx, "create topic", spec, false)
+}
+
+// TryTopic asks whether CreateTopic would succeed; nothing is created (KIP-4, validate only).
+func (a *Admin) TryTopic(ctx context.Context, spec TopicSpec) error {
+	return a.createTopic(ctx, "try to create topic", spec, true)
+}
+
+func (a *Admin) createTopic(ctx context.Context, what string, spec TopicSpec, try bool) error {
 	detail := &sarama.TopicDetail{
 		NumPartitions: spec.Partitions, ReplicationFactor: spec.ReplicationFactor, ConfigEntries: make(map[string]*string, len(spec.Configs)),
 	}
 	for key, value := range spec.Configs {
 		detail.ConfigEntries[key] = &value
 	}
-	_, err := do(ctx, a, "create topic "+spec.Name, func(s *session) (struct{}, error) {
-		err := s.admin.CreateTopic(spec.Name, detail, false)
+	_, err := do(ctx, a, what+" "+spec.Name, func(s *session) (struct{}, error) {
+		err := s.admin.CreateTopic(spec.Name, detail, try)
 		if errors.Is(err, sarama.ErrTopicAlreadyExists) {
 			err = nil
 		}
@@ -93,8 +102,17 @@ func (a *Admin) CreateTopic(ctx context.Context, spec TopicSpec) error {
 
 // CreatePartitions grows a topic to count partitions. A topic that has as many or more is left as it is, which is no error.
 func (a *Admin) CreatePartitions(ctx context.Context, topic string, count int32) error {
-	_, err := do(ctx, a, "create partitions of "+topic, func(s *session) (struct{}, error) {
-		err := s.admin.CreatePartitions(topic, count, nil, false)
+	return a.createPartitions(ctx, "create partitions of", topic, count, false)
+}
+
+// TryPartitions asks whether CreatePartitions would succeed; nothing is created (KIP-195, validate only).
+func (a *Admin) TryPartitions(ctx context.Context, topic string, count int32) error {
+	return a.createPartitions(ctx, "try to create partitions of", topic, count, true)
+}
+
+func (a *Admin) createPartitions(ctx context.Context, what, topic string, count int32, try bool) error {
+	_, err := do(ctx, a, what+" "+topic, func(s *session) (struct{}, error) {
+		err := s.admin.CreatePartitions(topic, count, nil, try)
 		if errors.Is(err, sarama.ErrInvalidPartitions) && s.hasPartitions(ctx, topic, count) {
 			err = nil
 		}

@@ -144,6 +144,21 @@ func TestNotesAreCommittedInPortions(t *testing.T) {
 	require.Less(t, len(portions(notes)), 10)
 }
 
+func TestAdminTriesWithoutDoing(t *testing.T) {
+	t.Parallel()
+	_, admin := newCluster(t, nil)
+	ctx := t.Context()
+	require.NoError(t, admin.TryTopic(ctx, TopicSpec{Name: "payments", Partitions: 2, ReplicationFactor: -1}))
+	require.NoError(t, admin.TryPartitions(ctx, "orders", 9))
+	require.NoError(t, admin.TryPartitions(ctx, "orders", 1), "more is no error")
+	require.Equal(t, Invalid, Classify(admin.TryTopic(ctx, TopicSpec{Partitions: 1, ReplicationFactor: 1})))
+	require.Equal(t, NotFound, Classify(admin.TryPartitions(ctx, "nosuch", 2)))
+	topics, err := admin.Topics(ctx)
+	require.NoError(t, err)
+	require.NotContains(t, topics, "payments")
+	require.EqualValues(t, 3, topics["orders"].Partitions)
+}
+
 func TestAdminBrokerConfig(t *testing.T) {
 	t.Parallel()
 	_, admin := newCluster(t, nil, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "123456"}))

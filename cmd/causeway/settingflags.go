@@ -90,8 +90,11 @@ func logChoices(cmd *cobra.Command) {
 	choices(cmd, "log-format", "text", "json")
 }
 
-// load returns the effective settings, or everything that is wrong with the file and the flags.
-func (f *settingFlags) load() (settings, error) {
+// load returns the effective settings of standalone, or everything that is wrong with the file and the flags.
+func (f *settingFlags) load() (settings, error) { return f.loadFor((*settings).validate) }
+
+// loadFor returns the effective settings for a command that has a judge of its own.
+func (f *settingFlags) loadFor(judge func(*settings) error) (settings, error) {
 	s := defaultSettings()
 	var fileErr error
 	f.unread = nil
@@ -103,7 +106,7 @@ func (f *settingFlags) load() (settings, error) {
 		s.Route.Topics.Rename = handler.DefaultConfig().Rename
 	}
 	// What could not be read may have named what is missing now; what is there is judged in the same go.
-	return s, errors.Join(fileErr, flagErr, native.Without(s.validate(), errors.Join(append(f.unread, fileErr)...)))
+	return s, errors.Join(fileErr, flagErr, native.Without(judge(&s), errors.Join(append(f.unread, fileErr)...)))
 }
 
 func (f *settingFlags) given(name string) bool { return f.set.Changed(name) }
