@@ -12,7 +12,7 @@ UNIT      = $$($(GO) list ./... | grep -v /test/)
 BROKERS   = $$($(GO) list ./test/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka dashboard image clean
+.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka dashboard chart-lint image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,10 @@ bench-kafka: kafka ## measure side by side on real brokers
 dashboard: ## write the dashboard for Grafana anew from its source
 	$(GO) run ./deploy/grafana > deploy/grafana/causeway.json.new
 	mv deploy/grafana/causeway.json.new deploy/grafana/causeway.json
+
+# Helm's packages take minutes to compile the first time: they are in a module of their own, and this is no part of test.
+chart-lint: ## lint the Helm chart, render it, and hold the result against its goldens and the types of Kubernetes
+	cd test/chart && $(GO) test -shuffle=on ./...
 
 image: ## build the container image causeway:VERSION (needs docker)
 	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) -t causeway:$(VERSION) .

@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
-	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
 )
@@ -184,22 +183,21 @@ type preflight struct {
 
 // run looks at one thing after the other. What can't be asked of a cluster that does not answer is left out.
 func (p *preflight) run(ctx context.Context) error {
-	var sides [2]*checkedSide
-	for i, at := range []struct {
-		part string
-		cfg  cluster.Config
-	}{{"source", p.settings.Route.Source}, {"target", p.settings.Route.Target}} {
-		side, err := newCheckedSide(at.part, at.cfg)
-		if err != nil {
-			return err
-		}
-		defer side.close()
-		side.reach(ctx, &p.findings)
-		sides[i] = side
+	source, err := newCheckedSide("source", p.settings.Route.Source)
+	if err != nil {
+		return err
 	}
+	defer source.close()
+	target, err := newCheckedSide("target", p.settings.Route.Target)
+	if err != nil {
+		return err
+	}
+	defer target.close()
+	source.reach(ctx, &p.findings)
+	target.reach(ctx, &p.findings)
 	p.checkPlaces(ctx)
-	if sides[0].answers && sides[1].answers {
-		p.checkTopics(ctx, sides[0], sides[1])
+	if source.answers && target.answers {
+		p.checkTopics(ctx, source, target)
 	}
 	return nil
 }

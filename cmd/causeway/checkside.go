@@ -216,7 +216,7 @@ func (s *checkedSide) reachBrokers(ctx context.Context, r *findings) {
 }
 
 // asked are the requests whose versions matter here.
-var asked = []kmsg.Key{kmsg.Produce, kmsg.Fetch, kmsg.InitProducerID, kmsg.DescribeProducers} //nolint:gochecknoglobals // a constant list
+var asked = []kmsg.Key{kmsg.Produce, kmsg.Fetch, kmsg.InitProducerID, kmsg.DescribeProducers}
 
 func (s *checkedSide) learn(conn *wire.Conn) {
 	for _, key := range asked {

@@ -298,15 +298,13 @@ func (p *preflight) checkGrowth(ctx context.Context, target *checkedSide, t *top
 		}
 		return
 	}
-	err := target.admin.TryPartitions(ctx, t.Target, want)
-	switch {
-	case err == nil:
-		at.Severity, at.Reason = good, fmt.Sprintf("the source has %d; the mirror would add the others", want)
-	default:
+	if err := target.admin.TryPartitions(ctx, t.Target, want); err != nil {
 		at = target.uncreated(at, err, "Alter on the topic")
 		if alignErr == nil {
 			at.Severity = warn // they share partitions then
 		}
+	} else {
+		at.Severity, at.Reason = good, fmt.Sprintf("the source has %d; the mirror would add the others", want)
 	}
 	p.add(at, t.Target)
 }

@@ -106,7 +106,8 @@ func (f *settingFlags) loadFor(judge func(*settings) error) (settings, error) {
 		s.Route.Topics.Rename = handler.DefaultConfig().Rename
 	}
 	// What could not be read may have named what is missing now; what is there is judged in the same go.
-	return s, errors.Join(fileErr, flagErr, native.Without(judge(&s), errors.Join(append(f.unread, fileErr)...)))
+	judged := native.Without(judge(&s), errors.Join(append(f.unread, fileErr)...))
+	return s, errors.Join(fileErr, flagErr, judged)
 }
 
 func (f *settingFlags) given(name string) bool { return f.set.Changed(name) }
