@@ -150,12 +150,20 @@ func (c *checkCommand) tell(r *findings) error {
 		for _, f := range r.found {
 			fmt.Fprintln(c.stdout, f)
 		}
-		fmt.Fprintf(c.stdout, "%d errors, %d warnings\n", r.count(bad), r.count(warn))
+		fmt.Fprintf(c.stdout, "%s, %s\n", counted(r.count(bad), "error"), counted(r.count(warn), "warning"))
 	})
 	if err == nil && r.count(bad) > 0 {
 		err = &exitError{exitFailure, nil}
 	}
 	return err
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // validateShared judges a file that may be of any of the programs: of one process, or of a cluster's workers and controllers.

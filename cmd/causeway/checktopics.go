@@ -42,6 +42,11 @@ type topicPair struct {
 
 // checkTopics compares the topics that would be mirrored with what they would become.
 func (p *preflight) checkTopics(ctx context.Context, source, target *checkedSide) {
+	const key = "route.topics.include (--topics)"
+	if len(p.settings.Route.Topics.Include) == 0 { // of a cluster only
+		p.add(point{warn, key, "", "topics are added by hand, so none was looked at", "name with --topics those that you will add"})
+		return
+	}
 	topics, err := source.admin.Topics(ctx)
 	if err != nil {
 		p.add(source.refused(point{Key: source.key("topics"), Value: strings.Join(source.cfg.Bootstrap, ",")}, err))
@@ -49,7 +54,7 @@ func (p *preflight) checkTopics(ctx context.Context, source, target *checkedSide
 	}
 	pairs := p.selected(ctx, source, topics)
 	if len(pairs) == 0 {
-		p.add(point{warn, "route.topics.include (--topics)", strings.Join(p.settings.Route.Topics.Include, ","), "no topic that is there is mirrored", "create one, or name others"})
+		p.add(point{warn, key, strings.Join(p.settings.Route.Topics.Include, ","), "no topic that is there is mirrored", "create one, or name others"})
 		return
 	}
 	if p.ask(ctx, source, target, pairs) {

@@ -36,7 +36,7 @@ func inspect(t *testing.T, root string) []string {
 	h := &house{fset: token.NewFileSet(), tested: map[string]bool{}, docs: map[string]bool{}}
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
-		if d.IsDir() && path != root && (name == "testdata" || name == "tools" || name == "node_modules" || strings.HasPrefix(name, ".")) {
+		if d.IsDir() && path != root && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".") || anotherModule(path)) {
 			return filepath.SkipDir
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") {
@@ -58,6 +58,12 @@ func inspect(t *testing.T, root string) []string {
 		h.faults[i] = strings.TrimPrefix(fault, root+string(filepath.Separator))
 	}
 	return h.faults
+}
+
+// anotherModule says that a folder is not of this module: it holds tools, and tests that need what the programs must not.
+func anotherModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }
 
 func (h *house) file(path string) error {
