@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
 )
@@ -223,6 +224,9 @@ func (p *preflight) checkPlaces(ctx context.Context) {
 	}
 }
 
+// leastFree is where the alert CausewayDiskFull begins, in bytes.
+const leastFree = 100e6
+
 func (p *preflight) checkFolder(dir string) {
 	at := point{good, p.settings.stateKey, dir, "", ""}
 	info, err := os.Stat(dir)
@@ -235,6 +239,10 @@ func (p *preflight) checkFolder(dir string) {
 		at.Severity, at.Reason, at.Remedy = bad, "is not a folder", "name a folder of which the mirror keeps its positions"
 	default:
 		at.Reason = "is there; a mirror goes on from the positions in it"
+		if free, freeErr := engine.FreeBytes(dir); freeErr == nil && free < leastFree {
+			at.Severity, at.Reason = warn, fmt.Sprintf("only %.0f MB are free on its disk", free/1e6)
+			at.Remedy = "make room: a mirror that can't store positions stops"
+		}
 	}
 	p.add(at)
 }

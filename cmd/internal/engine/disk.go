@@ -19,7 +19,7 @@ func (d *Disk) Describe(ch chan<- *prometheus.Desc) { ch <- d.free }
 
 // Collect leaves the gauge out where the system does not tell.
 func (d *Disk) Collect(ch chan<- prometheus.Metric) {
-	if free, err := freeBytes(d.dir); err == nil {
+	if free, err := FreeBytes(d.dir); err == nil {
 		ch <- prometheus.MustNewConstMetric(d.free, prometheus.GaugeValue, free)
 	}
 }

@@ -2,8 +2,8 @@ package engine
 
 import "syscall"
 
-// freeBytes is what a process without privileges may still write below dir.
-func freeBytes(dir string) (float64, error) {
+// FreeBytes is what a process without privileges may still write below dir.
+func FreeBytes(dir string) (float64, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return 0, err
