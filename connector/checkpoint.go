@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/wire"
@@ -238,7 +239,7 @@ func (c *Connector) unclean(ctx context.Context, known map[route.Partition]offse
 
 // continueFrom checks that a stored checkpoint still speaks of the same logs and the same handler. What is sent for an offset, or where to, has
 // changed otherwise, and a new epoch begins.
-func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkpoint, recount bool) (offsets.Checkpoint, error) {
+func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkpoint, anew mirror.Anew) (offsets.Checkpoint, error) {
 	if at.Foreign {
 		return c.overridden(ctx, t, at)
 	}
@@ -254,6 +255,8 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 			t.topic.Target, t.target.ID, at.TargetTopicID, t.topic.Source)}
 	case differ(at.SourceTopicID, t.source.ID) && c.replaced(t.source.ID):
 		return at, fmt.Errorf("source: a broker still knows topic %s by the id %s, which it had before it was made anew", t.topic.Source, t.source.ID)
+	case differ(at.SourceTopicID, t.source.ID) && c.cfg.On.Recreated == mirror.Halt:
+		return at, c.renewedHalts(at, t.source.ID)
 	case differ(at.SourceTopicID, t.source.ID):
 		first, err := c.beginning(ctx, t, at.Partition)
 		if err != nil {
@@ -267,8 +270,11 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 		}
 	case was.work != now.work:
 		tell = func() { c.unsure(at, "the filter, transform or isolation was changed") }
-	case recount:
-		tell = func() { c.unsure(at, "the source no longer holds what was counted beyond the checkpoint") }
+	case anew.Cause != 0 && anew.ProducerID == at.ProducerID && anew.ProducerEpoch == at.ProducerEpoch:
+		var err error
+		if next, tell, err = c.anew(ctx, t, at, next, anew); err != nil {
+			return at, err
+		}
 	default:
 		return next, nil // a checkpoint that did not tell the target partition yet tells it from now on
 	}

@@ -37,6 +37,8 @@ type Config struct {
 	// Start is where partitions of topics begin that the route's first discovery found: earliest, latest, or a time (RFC 3339).
 	Start        string
 	CreateTopics bool // on the target
+	// On is what becomes of partitions in trouble.
+	On mirror.Policies
 	// Merge lets small batches of partitions with replicas be merged while they stay behind.
 	Merge bool
 	// Share says that other workers run the partitions that this one does not.
@@ -54,7 +56,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Streams: 4, Fetchers: 4, MemoryBytes: 256 << 20, AckWindow: 1, CommitInterval: 5 * time.Second, ShutdownTimeout: 30 * time.Second,
-		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, Merge: true, LoopInterval: 30 * time.Second,
+		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, On: mirror.DefaultPolicies(), Merge: true,
+		LoopInterval: 30 * time.Second,
 	}
 }
 
@@ -108,7 +111,7 @@ func (c Config) Validate() error {
 	if c.Limits.RecordsPerSecond < 0 || c.Limits.BytesPerSecond < 0 {
 		bad("limits", c.Limits, "must not be negative; 0 = none")
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, c.On.Validate())...)
 }
 
 // errStart says what start may be.

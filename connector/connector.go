@@ -60,7 +60,8 @@ type Connector struct {
 
 	mu        sync.Mutex // guards what follows; taken before a lane's and those of the two ends, never while one of them is held
 	parts     map[route.Partition]*partition
-	former    map[route.TopicID]struct{} // ids of source topics that were made anew since
+	former    map[route.TopicID]struct{}        // ids of source topics that were made anew since
+	renewed   map[route.Partition]route.TopicID // of those that were told to stand still because their topic was made anew
 	suspended bool
 	settings  map[string]operator.Topic // by topic, of those that have any
 	route     routeState
@@ -88,17 +89,16 @@ type partition struct {
 	reason string          // why it does not run yet
 	halted bool            // it needs something changed
 	told   bool            // an event told that it is halted, so its end must be told too
-	// recount: what lies beyond the checkpoint can't be counted any more, so the next start begins a new epoch.
-	recount bool
-	wish    *wish // a reset that it is to be started anew with
-	begun   bool  // it ran before, so there must be a checkpoint
-	since   time.Time
-	absent  time.Time    // since when the source does not know its topic; zero: it does, or was not asked
-	lane    *mirror.Lane // nil until it runs
-	slot    *producer.Slot
-	leave   bool
-	gone    bool          // being drained
-	left    chan struct{} // closed when it runs here no longer
+	anew   mirror.Anew     // why and where the next start begins a new epoch, if it must
+	wish   *wish           // a reset that it is to be started anew with
+	begun  bool            // it ran before, so there must be a checkpoint
+	since  time.Time
+	absent time.Time    // since when the source does not know its topic; zero: it does, or was not asked
+	lane   *mirror.Lane // nil until it runs
+	slot   *producer.Slot
+	leave  bool
+	gone   bool          // being drained
+	left   chan struct{} // closed when it runs here no longer
 }
 
 // answerTimeout is how long a broker may take over an answer that needs no replication: a dead one must be known as such within half a minute.
@@ -123,7 +123,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	c := &Connector{
 		cfg: cfg, deps: deps, source: source, target: target, admin: administer(cfg, deps),
 		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
-		parts: map[route.Partition]*partition{}, former: map[route.TopicID]struct{}{}, settings: map[string]operator.Topic{},
+		parts: map[route.Partition]*partition{}, former: map[route.TopicID]struct{}{}, renewed: map[route.Partition]route.TopicID{}, settings: map[string]operator.Topic{},
 		claims: newClaims(deps.Store, deps.Worker),
 	}
 	label := deps.Route.String()
@@ -298,8 +298,8 @@ func (c *Connector) stale() (parts []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.restlessLocked() {
-		if recreated, recount := p.lane.Stale(); recreated || recount {
-			p.gone, p.recount = true, recount
+		if anew := p.lane.Stale(); anew.Cause != 0 {
+			p.gone, p.anew = true, anew
 			parts = append(parts, p)
 		}
 	}
@@ -341,7 +341,7 @@ func (c *Connector) stop(ctx context.Context, p *partition) {
 		close(p.left)
 	} else { // it is to be started anew, or was added again meanwhile
 		c.parts[p.source] = &partition{
-			source: p.source, target: p.target, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), recount: p.recount, wish: p.wish,
+			source: p.source, target: p.target, since: time.Now(), reason: "starts anew", told: p.lane.Halted(), anew: p.anew, wish: p.wish,
 			begun: true, left: p.left,
 		}
 	}

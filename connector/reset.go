@@ -118,12 +118,12 @@ func (c *Connector) refuseResets(parts []*partition, why error) {
 func (c *Connector) begin(ctx context.Context, t *pair, p *partition, at offsets.Checkpoint) (offsets.Checkpoint, error) {
 	w := c.wished(p)
 	if w == nil {
-		return c.continueFrom(ctx, t, at, p.recount)
+		return c.continueFrom(ctx, t, at, p.anew)
 	}
 	from := operator.Epoch{ProducerID: at.ProducerID, Epoch: at.ProducerEpoch}
 	if w.From != nil && *w.From != from { // an earlier try came so far
 		c.granted(p, w, nil)
-		return c.continueFrom(ctx, t, at, p.recount)
+		return c.continueFrom(ctx, t, at, p.anew)
 	}
 	next, err := c.reset(ctx, t, at, w, from)
 	var outside *RangeError
@@ -141,7 +141,7 @@ func (c *Connector) begin(ctx context.Context, t *pair, p *partition, at offsets
 	default:
 		return at, err // tried again
 	}
-	return c.continueFrom(ctx, t, at, p.recount)
+	return c.continueFrom(ctx, t, at, p.anew)
 }
 
 // noteError is that of a Note.

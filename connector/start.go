@@ -457,6 +457,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	slot := c.producer.Slot(target)
 	plan := mirror.Plan{
 		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
+		On:             c.cfg.On,
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
 	if c.cfg.Merge && t.replicas > 1 {
@@ -470,7 +471,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	c.mu.Lock()
 	recovered, wanted := p.told, c.parts[source] == p
 	if wanted {
-		p.lane, p.slot, p.reason, p.halted, p.told, p.recount = lane, slot, "", false, false, false
+		p.lane, p.slot, p.reason, p.halted, p.told, p.anew = lane, slot, "", false, false, mirror.Anew{}
 		if c.suspended {
 			lane.Suspend()
 		}

@@ -50,7 +50,7 @@ func TestOtherTargetIsNotCalledRecreatedForSure(t *testing.T) {
 	require.NoError(t, err)
 	at := known[part.source]
 	at.TargetTopicID = route.TopicID{1}
-	_, err = c.continueFrom(t.Context(), pair, at, false)
+	_, err = c.continueFrom(t.Context(), pair, at, mirror.Anew{})
 	require.ErrorContains(t, err, "target topic t has the id "+pair.target.ID.String())
 	require.ErrorContains(t, err, "it was recreated, or the mapping was changed")
 }
@@ -63,13 +63,14 @@ func TestBeginningThatFailsTellsNothing(t *testing.T) {
 	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
 	require.NoError(t, err)
 	at := known[part.source]
+	recount := mirror.Anew{Cause: mirror.Uncounted, ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch}
 	moved := at
 	moved.SourceOffset++
-	_, err = c.continueFrom(t.Context(), pair, moved, true)
+	_, err = c.continueFrom(t.Context(), pair, moved, recount)
 	require.ErrorContains(t, err, "begin a new epoch")
 	told := c.deps.Events.Since(0)
 	require.Empty(t, told)
-	_, err = c.continueFrom(t.Context(), pair, at, true)
+	_, err = c.continueFrom(t.Context(), pair, at, recount)
 	require.NoError(t, err)
 	told = c.deps.Events.Since(0)
 	require.Len(t, told, 1)
@@ -96,7 +97,7 @@ func TestCheckpointTellsItsTargetPartition(t *testing.T) {
 		pair.align, err = h.Align("t", row.source, row.target)
 		require.NoError(t, err)
 		at := offsets.Checkpoint{Partition: route.Partition{Topic: "t", Partition: 5}, Fingerprint: row.stored, ProducerID: 7, Sequence: 9}
-		next, err := c.continueFrom(t.Context(), pair, at, false)
+		next, err := c.continueFrom(t.Context(), pair, at, mirror.Anew{})
 		require.NoError(t, err)
 		require.Equal(t, row.next, next.Fingerprint)
 		next.Fingerprint = at.Fingerprint
@@ -116,7 +117,7 @@ func TestFormerIDOfATopicIsNoOtherTopic(t *testing.T) {
 	at.SourceTopicID = route.TopicID{2}
 	c.recreated(was, at)
 	pair.source.ID = was.SourceTopicID
-	next, err := c.continueFrom(t.Context(), pair, at, false)
+	next, err := c.continueFrom(t.Context(), pair, at, mirror.Anew{})
 	require.ErrorContains(t, err, "still knows topic t by the id "+was.SourceTopicID.String())
 	require.Equal(t, at, next)
 	var halt *haltError

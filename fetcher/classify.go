@@ -66,6 +66,9 @@ func (e *DivergedError) Error() string {
 	return "the source's log differs from what was read after epoch " + strconv.Itoa(int(e.Epoch)) + ", which ends at offset " + strconv.FormatInt(int64(e.End), 10)
 }
 
+// Parting is the first offset at which the logs differ.
+func (e *DivergedError) Parting() route.Offset { return e.End }
+
 // codeName gives an error code's name as a label.
 func codeName(code int16) string {
 	if e, ok := kerr.ErrorForCode(code).(*kerr.Error); ok && e != kerr.UnknownServerError { //nolint:errorlint // the function returns nothing else

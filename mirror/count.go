@@ -58,7 +58,7 @@ func (l *Lane) replacedLocked(e *entry) {
 		"the target holds %d records beyond source offset %d, of which the last is not the one that the source has there in leader epoch %d",
 		offsets.Ahead(c.Sequence, l.out.walkTo), c.SourceOffset, e.epoch)}
 	l.divergedLocked(c.SourceOffset, f)
-	l.haltLocked(f)
+	l.supersededLocked(f)
 }
 
 // shownLocked says that the target's log was read up to its last batch of ours, which is replicated then, or can't be; if not, it has it read.
@@ -163,8 +163,9 @@ func (l *Lane) recountLocked(end uint64) {
 		l.enterLocked(walking)
 		return
 	}
-	o.recount = true
+	const why = "the source no longer holds what was counted beyond the checkpoint"
+	l.anewLocked(Anew{Cause: Uncounted, Why: why})
 	l.enterLocked(halted)
-	l.pos.lastError = "the source no longer holds what was counted beyond the checkpoint; a new epoch begins"
+	l.pos.lastError = why + "; a new epoch begins"
 	l.resetLocked()
 }

@@ -1,6 +1,8 @@
 package mirror
 
 import (
+	"fmt"
+
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
@@ -20,11 +22,28 @@ const codeDiverged = "DIVERGING_EPOCH"
 // truncatedLocked stops at a gap. The events say which records are missing.
 func (l *Lane) truncatedLocked(x route.Extent) {
 	first, last := l.in.position, x.Start-1
-	l.in.extent, l.in.gap = x, x.Start
+	l.in.extent = x
 	src := l.plan.Source
+	if l.plan.On.Truncated == Halt {
+		l.deletedLocked(x)
+		return
+	}
+	l.in.gap = x.Start
 	l.emit(events.Of(src, events.SourceTruncated, events.Error, "records were deleted at the source before they were copied").Range(first, last))
 	l.emit(events.Of(src, events.RangeSkipped, events.Error, "went on at the source's first record").Range(first, last).Because("source_truncated"))
 	l.passLocked()
+}
+
+// deletedLocked halts before a gap: an operator shall say what becomes of it. What was read before it goes on.
+func (l *Lane) deletedLocked(x route.Extent) {
+	first, last := l.in.position, x.Start-1
+	f := &route.Fault{Class: route.SourceChanged, Code: codeOutOfRange, Extent: x, Err: fmt.Errorf( //nolint:err113 // only ever shown
+		"the source deleted the offsets %d to %d before they were copied, and truncated is %s: reset the position to go on", first, last, Halt)}
+	if !l.pos.halted {
+		l.emit(events.Of(l.plan.Source, events.SourceTruncated, events.Error, "records were deleted at the source before they were copied").Range(first, last))
+	}
+	l.in.fault = f
+	l.haltedLocked(f)
 }
 
 // passLocked goes on behind a gap if it is known what the target has of what lies before it. Where that is more than was acknowledged, the
@@ -56,6 +75,7 @@ func (l *Lane) passLocked() {
 		return
 	}
 	l.counts.passed(lost, stored)
+	l.pos.note = fmt.Sprintf("offsets %d to %d were skipped: %s", l.in.position, l.in.gap-1, events.SourceTruncated)
 	c.SourceOffset, c.LeaderEpoch, l.in.unstored = l.in.gap, -1, l.in.gap
 	l.movedLocked()
 	l.resetLocked()

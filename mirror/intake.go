@@ -166,6 +166,7 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 	}
 	if f.Code == codeDiverged || f.Code == codeOutOfRange {
 		l.divergedLocked(l.in.position, f)
+		f = l.partLocked(f)
 	}
 	if !l.pos.halted && f.Class == route.SourceChanged && f.Code == codeNoTopic {
 		l.emit(events.Of(l.plan.Source, events.TopicDeleted, events.Error, "the source has no such topic or partition any more").Because(f.Error()))
@@ -225,7 +226,7 @@ func (l *Lane) Retry() {
 		l.in.fault, l.in.retried = nil, true
 		l.wake.Source()
 	}
-	if l.out.phase == halted && !l.out.recount {
+	if l.out.phase == halted && l.pos.anew.Cause == 0 {
 		l.out.phase = asking
 		l.wake.Sink()
 	}

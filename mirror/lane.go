@@ -24,6 +24,8 @@ type Plan struct {
 	NoZstd bool
 	// IDExpiration is the target's producer.id.expiration.ms; an id that was silent for half of it is asked about again. 0 = unknown.
 	IDExpiration time.Duration
+	// On is what becomes of the partition in trouble.
+	On Policies
 	// Merge is the size in bytes up to which small batches are merged while the lane stays behind; 0 = never.
 	Merge int
 }
@@ -77,6 +79,8 @@ type progress struct {
 	// doubted: the target or the store knows of an owner of another epoch, so what is stored must be read again.
 	doubted   bool
 	lastError string
+	anew      Anew   // why the lane can't go on from its checkpoint
+	note      string // what an operator should know of a partition that is well
 }
 
 // newLane starts at a checkpoint, which is in the store already: its id and epoch must be there before the first produce (KIP-98 state

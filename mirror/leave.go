@@ -5,12 +5,14 @@ import "github.com/causeway-mirror/causeway/offsets"
 // codeOtherTopic is the protocol's name for a topic whose id is not the one that was asked for: it was deleted and created anew.
 const codeOtherTopic = "INCONSISTENT_TOPIC_ID"
 
-// Stale says that the lane can't go on from its checkpoint and must be started anew in a new epoch: because the source topic is not the one
-// that it was started with, or because what lies beyond the checkpoint can't be counted any more.
-func (l *Lane) Stale() (recreated, recount bool) {
+// Stale says why the lane can't go on from its checkpoint, if it can't, and must be started anew in a new epoch.
+func (l *Lane) Stale() Anew {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.in.fault != nil && l.in.fault.Code == codeOtherTopic, l.out.recount
+	if l.in.fault != nil && l.in.fault.Code == codeOtherTopic {
+		return Anew{Cause: Recreated}
+	}
+	return l.pos.anew
 }
 
 // Refused says that the target has refused a batch for its size, and to which limit batches were split, in bytes, 0 for none. If the target has

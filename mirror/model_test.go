@@ -228,7 +228,7 @@ func (w *world) ends(o *owner) {
 	if w.visible > 0 && o.lane.Short() {
 		o.lane.Ends(w.source[w.visible-1].next)
 	}
-	if _, recount := o.lane.Stale(); recount || w.lostSource(o) {
+	if o.lane.Stale().Cause != 0 || w.lostSource(o) {
 		broken("the source is said to have less than was stored")
 	}
 }
@@ -238,10 +238,9 @@ func (*world) rest(o *owner) {
 	if _, restless := o.stream.restless[o.lane]; restless {
 		return
 	}
-	recreated, recount := o.lane.Stale()
 	_, refused := o.lane.Refused()
 	_, doubted := o.lane.Doubted()
-	if recreated || recount || refused || doubted || o.lane.Short() || o.lane.pos.dirty || o.lane.in.fault != nil || o.lane.out.phase == halted {
+	if o.lane.Stale().Cause != 0 || refused || doubted || o.lane.Short() || o.lane.pos.dirty || o.lane.in.fault != nil || o.lane.out.phase == halted {
 		broken("a lane came to rest too early: %+v", o.lane.Status())
 	}
 }

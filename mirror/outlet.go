@@ -83,7 +83,6 @@ type takeover struct {
 	fault     *route.Fault
 	since     time.Time // when the phase began
 	tail      tail      // the target's last batch of ours
-	recount   bool      // what is stored beyond the checkpoint can't be counted at the source any more
 }
 
 func (l *Lane) enterLocked(p phase) {

@@ -51,7 +51,7 @@ func (l *Lane) Ends(end route.Offset) {
 		f := &route.Fault{Class: route.SourceChanged, Code: codeDiverged, Err: fmt.Errorf( //nolint:err113 // only ever shown
 			"the source ends at %d, and the target holds %d records of it that were behind that", end, records)}
 		l.divergedLocked(end, f)
-		l.haltLocked(f)
+		l.supersededLocked(f)
 	default:
 		l.recountLocked(o.queue.tail)
 	}

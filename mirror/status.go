@@ -110,10 +110,10 @@ func (l *Lane) stateLocked() (State, string) {
 	why := l.pos.lastError
 	switch o.phase {
 	case open:
-		return Mirroring, ""
+		return Mirroring, l.pos.note
 	case certifying:
 		if l.quietLocked() {
-			return Mirroring, ""
+			return Mirroring, l.pos.note
 		}
 	case halted:
 		return Halted, why

@@ -72,7 +72,7 @@ func TestExitCodes(t *testing.T) {
 		{"source is target", []string{"standalone", "--source", "a:1", "--target", "a:1", "--topics", "x"}, 1, []string{"onto itself"}},
 		{"no such file", []string{"standalone", "--config", filepath.Join(dir, "none.yaml")}, 1, []string{"--config", "none.yaml", "no such file"}},
 		{"unknown key names the nearest", []string{"config", "validate", "--config", file("near.yaml", "route:\n  tpics: {}\n")}, 1, []string{"near.yaml", "tpics", "topics"}},
-		{"a policy that is not there", with("config validate", "--config", file("policy.yaml", "route: {on: {diverged: recopy, nonsense: halt}}")), 1, []string{`route.on.diverged "recopy"`, `route.on.nonsense "halt"`}},
+		{"a policy that is not there", with("config validate", "--config", file("policy.yaml", "route: {on: {diverged: resend, nonsense: halt}}")), 1, []string{`route.on.diverged "resend"`, `route.on.nonsense "halt"`}},
 		{"a rename that no topic can have", with("config validate", "--rename", "{topic} x/y"), 1, []string{`route.topics.rename (--rename) "{topic} x/y": gives no topic a name`}},
 		{"a cluster's name that no topic can have", with("config validate", "--rename", "{source}.{topic}", "--source-name", "a:b"), 1, []string{`route.topics.rename (--rename) "{source}.{topic}": gives "a:b.{topic}"`}},
 		{"a cluster without a name", with("config validate", "--source-name", "", "--target-name", "a b"), 1, []string{`route.source.name (--source-name) ""`, `route.target.name (--target-name) "a b"`}},

@@ -146,7 +146,7 @@ route:
   target: {bootstrap: ["b"], sasl: {mechanism: GSSAPI}}
   topics: {include: ["(", orders], discover_interval: 0s, partition_mismatch: maybe}
   start: soon
-  on: {diverged: recopy}
+  on: {diverged: resend}
 worker: {stream: 2, fetchers: 0, memory: 1MiB, commit_interval: lots}
 server: {listen: here}
 log: {level: loud}

@@ -96,17 +96,24 @@ func validateRate(key string, perSecond float64) error {
 	return Fault(key, strconv.FormatFloat(perSecond, 'g', -1, 64), "must be 0, which is none, or more")
 }
 
-// validatePolicies accepts the defaults only: the other answers are not there yet, and a policy that does nothing would be a lie.
+// policies are what this version can do in each kind of trouble. A policy that does nothing would be a lie.
+func policies() map[string][]string {
+	return map[string][]string{
+		"truncated": {"halt", "continue", "recopy"}, "recreated": {"halt", "continue", "recopy"}, "diverged": {"halt", "continue", "recopy"},
+		"deleted": {"halt"}, "target_lost": {"halt"}, "foreign_writer": {"continue"}, "oversized": {"halt"}, "refused": {"halt"},
+	}
+}
+
 func validatePolicies(on map[string]string) error {
-	defaults := defaultPolicies()
+	known := policies()
 	var faults []error
 	for _, key := range sortedKeys(on) {
-		want, known := defaults[key]
+		can, ok := known[key]
 		switch {
-		case !known:
-			faults = append(faults, Fault("route.on."+key, on[key], "unknown; known are "+strings.Join(sortedKeys(defaults), ", ")))
-		case on[key] != want:
-			faults = append(faults, Fault("route.on."+key, on[key], "this version can only "+want))
+		case !ok:
+			faults = append(faults, Fault("route.on."+key, on[key], "unknown; known are "+strings.Join(sortedKeys(known), ", ")))
+		case !slices.Contains(can, on[key]):
+			faults = append(faults, Fault("route.on."+key, on[key], "this version can only "+strings.Join(can, ", ")))
 		}
 	}
 	return errors.Join(faults...)

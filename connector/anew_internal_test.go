@@ -1,0 +1,65 @@
+package connector
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// A topic that was made anew halts by policy, and is told once, however often the start is tried.
+func TestRecreatedTopicHaltsByPolicy(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	c.cfg.On.Recreated = mirror.Halt
+	pair, part := one(t, c, nil)
+	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
+	require.NoError(t, err)
+	at := known[part.source]
+	at.SourceTopicID, pair.source.ID = route.TopicID{1}, route.TopicID{2}
+	for range 3 {
+		next, err := c.continueFrom(t.Context(), pair, at, mirror.Anew{})
+		var halt *haltError
+		require.ErrorAs(t, err, &halt)
+		require.ErrorContains(t, err, "reset the position to go on")
+		require.Equal(t, at, next)
+	}
+	told := c.deps.Events.Since(0)
+	require.Len(t, told, 1)
+	require.Equal(t, events.TopicRecreated, told[0].Type)
+	require.Equal(t, events.Error, told[0].Severity)
+}
+
+// A new epoch begins where the source's log parts from what was read, at most once for each time that this is found.
+func TestPartedSourceGoesOnWhereItParts(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, part := one(t, c, nil)
+	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
+	require.NoError(t, err)
+	at := known[part.source]
+	at.SourceOffset, at.TargetOffset, at.Sequence, at.LeaderEpoch = 50, 50, 50, 2
+	require.NoError(t, c.deps.Store.Begin(t.Context(), new(known[part.source]), at))
+	anew := mirror.Anew{Cause: mirror.Parted, At: 40, ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch}
+
+	next, err := c.continueFrom(t.Context(), pair, at, anew)
+	require.NoError(t, err)
+	require.Equal(t, route.Offset(40), next.SourceOffset)
+	require.Equal(t, at.ProducerEpoch+1, next.ProducerEpoch)
+	require.Equal(t, []int32{0, -1}, []int32{next.Sequence, next.LeaderEpoch})
+	told := c.deps.Events.Since(0)
+	require.Len(t, told, 1)
+	require.Equal(t, events.SourceDiverged, told[0].Type)
+	require.Equal(t, []route.Offset{40, 49}, []route.Offset{*told[0].FirstOffset, *told[0].LastOffset})
+
+	again, err := c.continueFrom(t.Context(), pair, next, anew)
+	require.NoError(t, err)
+	require.Equal(t, next, again, "somebody has seen to it already")
+	behind, err := c.continueFrom(t.Context(), pair, next, mirror.Anew{Cause: mirror.Parted, At: 45, ProducerID: next.ProducerID, ProducerEpoch: next.ProducerEpoch})
+	require.NoError(t, err)
+	require.Equal(t, route.Offset(40), behind.SourceOffset, "what is not acknowledged yet is not skipped")
+}

@@ -1,0 +1,119 @@
+package mirror
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Policy is what becomes of a partition in one kind of trouble.
+type Policy string
+
+// The policies. Which of them answer which trouble, Policies tells.
+const (
+	Halt     Policy = "halt"     // it stands still until somebody has mended it, or has reset its position
+	Continue Policy = "continue" // it goes on with what the source has
+	Recopy   Policy = "recopy"   // it begins again with the source's first record
+)
+
+// Policies are what becomes of a partition whose source is not as it was left.
+type Policies struct {
+	// Truncated: the source deleted records before they were copied. Recopy comes to the same as Continue, since what is copied next is the
+	// source's first record.
+	Truncated Policy
+	// Recreated: the source topic is another one of the same name. Continue begins with its first record, and so does Recopy.
+	Recreated Policy
+	// Diverged: the source lost records that were copied, in an unclean election. Continue goes on where its log parts from what was read.
+	Diverged Policy
+}
+
+// DefaultPolicies lose nothing silently.
+func DefaultPolicies() Policies {
+	return Policies{Truncated: Continue, Recreated: Continue, Diverged: Halt}
+}
+
+// Validate reports all faults at once.
+func (p Policies) Validate() error {
+	var faults []error
+	for _, one := range []struct {
+		key   string
+		value Policy
+		known []Policy
+	}{
+		{"truncated", p.Truncated, []Policy{Halt, Continue, Recopy}},
+		{"recreated", p.Recreated, []Policy{Halt, Continue, Recopy}},
+		{"diverged", p.Diverged, []Policy{Halt, Continue, Recopy}},
+	} {
+		if !slices.Contains(one.known, one.value) {
+			faults = append(faults, fmt.Errorf("on.%s: %q: must be one of %q", one.key, one.value, one.known))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Cause is why a partition can't go on from its checkpoint.
+type Cause int8
+
+// The causes. The zero Cause is none.
+const (
+	Recreated Cause = iota + 1 // the source topic is not the one that it was started with
+	Uncounted                  // what lies beyond the checkpoint can't be counted any more: it goes on from the checkpoint
+	Parted                     // the source's log is another one from an offset on, where it goes on
+	Again                      // the source's log is to be copied again from its first record
+)
+
+// Anew says that a partition is to be started anew, in a new epoch, and from where.
+type Anew struct {
+	Cause Cause
+	At    route.Offset // Parted: the first offset at which the source's log is not the one that was read
+	Why   string
+	// ProducerID and ProducerEpoch are those in which the lane has found it out. Where the checkpoint is in others, somebody has seen to it already.
+	ProducerID    int64
+	ProducerEpoch int16
+}
+
+// anewLocked notes the first reason to start the partition anew.
+func (l *Lane) anewLocked(a Anew) {
+	if c := &l.pos.checkpoint; l.pos.anew.Cause == 0 {
+		a.ProducerID, a.ProducerEpoch = c.ProducerID, c.ProducerEpoch
+		l.pos.anew = a
+	}
+}
+
+// parting is an error that says up to where the source's log is the one that was read.
+type parting interface {
+	error
+	Parting() route.Offset
+}
+
+// partLocked decides what becomes of a lane whose source's log is not the one that was read, which f tells.
+func (l *Lane) partLocked(f *route.Fault) *route.Fault {
+	switch l.plan.On.Diverged {
+	case Recopy:
+		l.anewLocked(Anew{Cause: Again, Why: f.Error()})
+	case Continue:
+		p, told := errors.AsType[parting](f.Err)
+		if !told {
+			unknown := *f
+			unknown.Err = fmt.Errorf("%w; no offset is known up to which both are the same, so that nothing can be gone on from: reset the position", f.Err)
+			return &unknown
+		}
+		l.anewLocked(Anew{Cause: Parted, At: p.Parting(), Why: f.Error()})
+	case Halt:
+	}
+	return f
+}
+
+// supersededLocked decides what becomes of a lane whose target holds records beyond the checkpoint that the source no longer has, which f tells.
+func (l *Lane) supersededLocked(f *route.Fault) {
+	switch l.plan.On.Diverged {
+	case Recopy:
+		l.anewLocked(Anew{Cause: Again, Why: f.Error()})
+	case Continue: // what of it the source still has nobody can say, so it is sent again
+		l.anewLocked(Anew{Cause: Uncounted, Why: f.Error()})
+	case Halt:
+	}
+	l.haltLocked(f)
+}
