@@ -150,6 +150,15 @@ func (a *Admin) TopicConfigs(ctx context.Context, topics ...string) (map[string]
 	})
 }
 
+// SetTopicConfig sets one setting of a topic and leaves the others as they are (KIP-339: brokers from 2.3 on).
+func (a *Admin) SetTopicConfig(ctx context.Context, topic, key, value string) error {
+	entries := map[string]sarama.IncrementalAlterConfigsEntry{key: {Operation: sarama.IncrementalAlterConfigsOperationSet, Value: &value}}
+	_, err := do(ctx, a, "set "+key+" of topic "+topic, func(s *session) (struct{}, error) {
+		return struct{}{}, s.admin.IncrementalAlterConfig(sarama.TopicResource, topic, entries, false)
+	})
+	return err
+}
+
 // BrokerConfig returns the settings of whichever broker answers first, such as min.insync.replicas, message.max.bytes,
 // producer.id.expiration.ms or log.message.timestamp.type, sensitive ones left out.
 func (a *Admin) BrokerConfig(ctx context.Context) (map[string]string, error) {

@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/mirror"
@@ -10,7 +11,7 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// anew moves a checkpoint to where a partition goes on that can't from there, and gives what is to be told of it once that is stored.
+// anew moves a checkpoint to where a partition goes on that can't from there, and gives what is to be told of it once that is stored; nil: nothing is to be stored.
 func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoint, a mirror.Anew) (offsets.Checkpoint, func(), error) {
 	tell := func() { c.unsure(at, a.Why) }
 	switch a.Cause {
@@ -36,20 +37,45 @@ func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoi
 			c.deps.Events.Emit(events.Of(at.Partition, events.DuplicatesPossible, events.Warning, "what was copied already is copied again").
 				Range(first, at.SourceOffset-1).Because(a.Why))
 		}
+	case mirror.LeftOut:
+		if a.At != at.SourceOffset { // not all before it is stored as acknowledged: it is found again
+			return at, nil, nil
+		}
+		next, err := c.leftOut(ctx, at, next, a)
+		return next, func() {}, err
 	case mirror.Recreated, mirror.Uncounted: // the former shows in the topic's id
 	}
 	return next, tell, nil
+}
+
+// leftOut tells of a record that the target refuses, and moves a checkpoint behind it. The event is stored when it returns: who dies then has told
+// what it has not done, and the next one does it.
+func (c *Connector) leftOut(ctx context.Context, at, next offsets.Checkpoint, a mirror.Anew) (offsets.Checkpoint, error) {
+	if c.news(at.Partition, "left out "+strconv.FormatInt(int64(a.At), 10)) {
+		c.deps.Events.Emit(events.Of(at.Partition, events.RangeSkipped, events.Error, "a record that the target does not take was left out").
+			Range(a.At, a.At).Because(a.Kind + ": " + a.Why))
+	}
+	if err := c.deps.Events.Flush(ctx); err != nil {
+		return at, storeError("store events", err)
+	}
+	next.SourceOffset, next.LeaderEpoch = a.At+1, a.LeaderEpoch
+	return next, nil
+}
+
+// news says whether something is told of a partition for the first time: a beginning that fails is tried again.
+func (c *Connector) news(p route.Partition, what string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fresh := c.said[p] != what
+	c.said[p] = what
+	return fresh
 }
 
 // renewedHalts halts a partition whose source topic was made anew, and tells that once.
 func (c *Connector) renewedHalts(at offsets.Checkpoint, id route.TopicID) error {
 	why := fmt.Errorf("source topic %s has the id %s, the position is of one with the id %s: it was recreated, and recreated is %s: reset the position to go on",
 		at.Partition.Topic, id, at.SourceTopicID, mirror.Halt)
-	c.mu.Lock()
-	told := c.renewed[at.Partition] == id
-	c.renewed[at.Partition] = id
-	c.mu.Unlock()
-	if !told {
+	if c.news(at.Partition, "topic id "+id.String()) {
 		c.deps.Events.Emit(events.Of(at.Partition, events.TopicRecreated, events.Error, "the source topic has another id than the checkpoint: the partition stands still").
 			Range(at.SourceOffset, at.SourceOffset).Because(why.Error()))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -62,4 +63,39 @@ func TestPartedSourceGoesOnWhereItParts(t *testing.T) {
 	behind, err := c.continueFrom(t.Context(), pair, next, mirror.Anew{Cause: mirror.Parted, At: 45, ProducerID: next.ProducerID, ProducerEpoch: next.ProducerEpoch})
 	require.NoError(t, err)
 	require.Equal(t, route.Offset(40), behind.SourceOffset, "what is not acknowledged yet is not skipped")
+}
+
+// What excuses an offset is stored before it, once; a record before which not all is stored is not left out yet.
+func TestRecordThatIsLeftOutIsToldBeforeItsOffsetIsStored(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, part := one(t, c, nil)
+	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
+	require.NoError(t, err)
+	at := known[part.source]
+	anew := mirror.Anew{Cause: mirror.LeftOut, At: at.SourceOffset + 1, Kind: "oversized", Why: "too large", LeaderEpoch: 3, ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch}
+	same, err := c.continueFrom(t.Context(), pair, at, anew)
+	require.NoError(t, err)
+	require.Equal(t, at, same)
+	require.Empty(t, c.deps.Events.Since(0))
+
+	anew.At = at.SourceOffset
+	other := at
+	other.TargetOffset++
+	for range 2 { // what is stored is not what was loaded
+		_, err = c.continueFrom(t.Context(), pair, other, anew)
+		require.ErrorIs(t, err, offsets.ErrConflict)
+	}
+	next, err := c.continueFrom(t.Context(), pair, at, anew)
+	require.NoError(t, err)
+	require.Equal(t, []any{at.SourceOffset + 1, at.ProducerEpoch + 1, int32(0), int32(3)}, []any{next.SourceOffset, next.ProducerEpoch, next.Sequence, next.LeaderEpoch})
+	told := c.deps.Events.Since(0)
+	require.Len(t, told, 1, "told once, however often it is tried")
+	require.Equal(t, events.RangeSkipped, told[0].Type)
+	require.Equal(t, events.Error, told[0].Severity)
+	require.Equal(t, []route.Offset{at.SourceOffset, at.SourceOffset}, []route.Offset{*told[0].FirstOffset, *told[0].LastOffset})
+	require.Equal(t, "oversized: too large", told[0].Reason)
+	again, err := c.continueFrom(t.Context(), pair, next, anew)
+	require.NoError(t, err)
+	require.Equal(t, next, again)
 }

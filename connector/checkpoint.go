@@ -272,7 +272,7 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 		tell = func() { c.unsure(at, "the filter, transform or isolation was changed") }
 	case anew.Cause != 0 && anew.ProducerID == at.ProducerID && anew.ProducerEpoch == at.ProducerEpoch:
 		var err error
-		if next, tell, err = c.anew(ctx, t, at, next, anew); err != nil {
+		if next, tell, err = c.anew(ctx, t, at, next, anew); err != nil || tell == nil {
 			return at, err
 		}
 	default:

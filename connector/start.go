@@ -460,6 +460,9 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 		On:             c.cfg.On,
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
+	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 {
+		plan.Left = p.anew
+	}
 	if c.cfg.Merge && t.replicas > 1 {
 		plan.Merge = mergeBytes
 		if plan.MaxBatchBytes > 0 {

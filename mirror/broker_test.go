@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/causeway-mirror/causeway/offsets"
@@ -65,6 +66,7 @@ type cluster struct {
 	committed int
 	answer    func(r *request, base route.Offset, f *route.Fault)
 	broken    func(format string, args ...any)
+	refuses   func(number int) bool // records that no broker takes; nil: there are none
 }
 
 func newCluster(rng *rand.Rand, now func() time.Time) *cluster {
@@ -104,6 +106,10 @@ func (r *replica) known(id int64, now time.Time) (batches []*stored) {
 func (c *cluster) produce(r *replica, q *request) {
 	if !r.leads {
 		c.answer(q, route.NoOffset, fault(route.Moved, "NOT_LEADER_OR_FOLLOWER"))
+		return
+	}
+	if c.refuses != nil && slices.ContainsFunc(q.numbers, c.refuses) { // looked at before the sequence is
+		c.answer(q, route.NoOffset, fault(route.Refused, "INVALID_TIMESTAMP"))
 		return
 	}
 	known := r.known(q.id, c.now())

@@ -17,6 +17,7 @@ type hand struct {
 	budget   *slab.Budget
 
 	plan     *Plan
+	aside    aside
 	habit    *habit
 	from     route.Offset // position before the first entry of in
 	producer batch.Producer
@@ -31,7 +32,7 @@ func (l *Lane) handle(h *hand) {
 	l.in.entries = l.in.entries[:0]
 	generation, merge := l.in.generation, l.behindLocked()
 	c := &l.pos.checkpoint
-	h.plan, h.habit, h.from = &l.plan, &l.habit, l.in.handled
+	h.plan, h.habit, h.from, h.aside = &l.plan, &l.habit, l.in.handled, l.in.aside
 	h.producer = batch.Producer{ID: c.ProducerID, Epoch: c.ProducerEpoch, Sequence: l.out.ready}
 	l.mu.Unlock()
 
@@ -75,6 +76,7 @@ func (l *Lane) readyLocked() {
 	}
 	l.trimLocked()
 	l.passLocked()
+	l.leaveOutLocked()
 	if p := l.out.phase; p == open || p == certifying || p == asking {
 		l.wake.Sink()
 	}
@@ -115,9 +117,9 @@ func (h *hand) run(merge int) *route.Fault {
 func (h *hand) group(i, merge int) int {
 	size := len(h.in[i].batch)
 	n := 1
-	for ; i+n < len(h.in) && size > 0; n++ {
+	for ; i+n < len(h.in) && size > 0 && !h.aside.touches(&h.in[i]); n++ {
 		next := h.in[i+n].batch
-		if len(next) == 0 || size+len(next) > merge || next.AppendTime() != h.in[i].batch.AppendTime() {
+		if len(next) == 0 || h.aside.touches(&h.in[i+n]) || size+len(next) > merge || next.AppendTime() != h.in[i].batch.AppendTime() {
 			break
 		}
 		size += len(next)
@@ -135,6 +137,8 @@ func (h *hand) step(es []entry) error {
 	case len(b) == 0:
 		h.skip(e.first, e)
 		return nil
+	case h.aside.touches(e):
+		h.aside.cut(e, &o)
 	case len(es) > 1, b.Magic() < 2, b.BaseOffset() < h.from, !b.Dense():
 	case b.AppendTime() && h.plan.KeepAppendTime:
 	case b.Codec() == batch.Zstd && h.plan.NoZstd:
@@ -194,6 +198,7 @@ func (h *hand) raw(e *entry) {
 
 func (h *hand) ready(e entry) {
 	e.records = e.batch.Records()
+	e.alone = e.records == 1
 	e.seq = h.producer.Sequence
 	e.batch.Patch(h.producer)
 	h.producer.Sequence = offsets.Plus(e.seq, e.records)

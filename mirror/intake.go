@@ -29,6 +29,7 @@ type intake struct {
 	asked      time.Time    // when Want last said yes
 	gap        route.Offset // the records from position up to it are gone from the source; 0 = none
 	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
+	aside      aside        // what the target has refused
 }
 
 // Want says what the lane would take now: the position with its leader epoch, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
@@ -51,7 +52,7 @@ func (l *Lane) Want() (at route.Position, generation uint32, maxBytes int32) {
 // lanes of one dead broker would fill the memory of all.
 func (l *Lane) roomLocked(now time.Time) int64 {
 	switch {
-	case l.heldLocked(), l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0:
+	case l.heldLocked(), l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, l.in.aside.barsAt(l.in.position):
 		return 0
 	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
 		return 0
@@ -99,14 +100,21 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 		if b.NextOffset() <= in.position {
 			continue // forwarded already: an answer may begin before the position
 		}
+		if in.aside.barsAt(b.BaseOffset()) {
+			break
+		}
 		s.Retain(1)
-		in.entries = append(in.entries, entry{batch: b, slab: s, first: b.BaseOffset(), next: b.NextOffset(), epoch: b.LeaderEpoch(), fetched: now})
-		in.position, in.epoch = b.NextOffset(), b.LeaderEpoch()
+		end := in.aside.bar(b.NextOffset())
+		in.entries = append(in.entries, entry{batch: b, slab: s, first: b.BaseOffset(), next: end, epoch: b.LeaderEpoch(), fetched: now})
+		in.position, in.epoch = end, b.LeaderEpoch()
 		bytes += int64(len(b))
 		records += int64(b.Records())
 	}
 	for _, p := range l.paces {
 		p.took(records, bytes)
+	}
+	if in.aside.barsAt(next.Offset) {
+		next = route.Position{Offset: in.aside.first, LeaderEpoch: -1}
 	}
 	if next.Offset > in.position {
 		in.entries = append(in.entries, entry{first: in.position, next: next.Offset, epoch: next.LeaderEpoch, fetched: now})
@@ -215,8 +223,14 @@ func (l *Lane) recoveredLocked() {
 	l.pos.lastError = ""
 }
 
-// Retry ends a halt, by an operator's wish or by the stream's timer.
-func (l *Lane) Retry() {
+// Retry ends a halt, by an operator's wish.
+func (l *Lane) Retry() { l.retry(true) }
+
+// retryByTime ends a halt, unless nothing has changed for certain: a batch above the limit of which we know is not sent again for nothing. Whether the
+// limit is another one by now is asked without it.
+func (l *Lane) retryByTime() { l.retry(false) }
+
+func (l *Lane) retry(asked bool) {
 	l.lock()
 	defer l.mu.Unlock()
 	if l.closing {
@@ -226,7 +240,7 @@ func (l *Lane) Retry() {
 		l.in.fault, l.in.retried = nil, true
 		l.wake.Source()
 	}
-	if l.out.phase == halted && l.pos.anew.Cause == 0 {
+	if l.out.phase == halted && l.pos.anew.Cause == 0 && (asked || !l.refusedLocked() || l.out.excess == 0) {
 		l.out.phase = asking
 		l.wake.Sink()
 	}

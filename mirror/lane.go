@@ -26,6 +26,8 @@ type Plan struct {
 	IDExpiration time.Duration
 	// On is what becomes of the partition in trouble.
 	On Policies
+	// Left is the record right before the checkpoint, if it was left out, as the lane before this one said.
+	Left Anew
 	// Merge is the size in bytes up to which small batches are merged while the lane stays behind; 0 = never.
 	Merge int
 }

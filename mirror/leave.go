@@ -16,11 +16,11 @@ func (l *Lane) Stale() Anew {
 }
 
 // Refused says that the target has refused a batch for its size, and to which limit batches were split, in bytes, 0 for none. If the target has
-// another limit by now, the lane must be started anew.
-func (l *Lane) Refused() (limit int, refused bool) {
+// another limit by now, the lane must be started anew. size is that of the batch, if it is above the limit, else 0.
+func (l *Lane) Refused() (limit, size int, refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.plan.MaxBatchBytes, l.refusedLocked()
+	return l.plan.MaxBatchBytes, l.out.excess, l.refusedLocked()
 }
 
 func (l *Lane) refusedLocked() bool {

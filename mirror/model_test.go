@@ -52,6 +52,9 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 	w.target = newCluster(rng, func() time.Time { return w.clock })
 	w.target.broken, w.target.aged = broken, seed%3 == 1
 	w.target.answer = answered
+	if v.refusals {
+		w.target.refuses = func(n int) bool { return n%23 == 4 || n%31 > 28 }
+	}
 	if rng.IntN(2) == 0 {
 		w.filter = func(r *batch.Record) (batch.Verdict, error) {
 			if numberOf(t, r)%5 == 3 {
@@ -102,7 +105,7 @@ func (w *world) grow(n int) {
 			}
 			for range 1 + w.rng.IntN(6) {
 				m.numbers = append(m.numbers, number)
-				if w.filter == nil || number%5 != 3 {
+				if w.forwards(number) {
 					w.want = append(w.want, number)
 				}
 				number++
@@ -113,11 +116,16 @@ func (w *world) grow(n int) {
 	}
 }
 
+// forwards says that a record is to be on the target in the end.
+func (w *world) forwards(number int) bool {
+	return (w.filter == nil || number%5 != 3) && (w.target.refuses == nil || !w.target.refuses(number))
+}
+
 // start begins a process at a copy of a checkpoint.
 func (w *world) start(at offsets.Checkpoint) {
 	cfg := DefaultConfig()
 	cfg.Streams, cfg.AckWindow = 1, []int{1, 3, 8}[w.rng.IntN(3)]
-	plan := Plan{Source: at.Partition, Target: route.Partition{Topic: "u"}, Records: w.filter, IDExpiration: expiration, KeepAppendTime: w.target.aged}
+	plan := Plan{Source: at.Partition, Target: route.Partition{Topic: "u"}, Records: w.filter, On: Policies{Refused: Skip}, IDExpiration: expiration, KeepAppendTime: w.target.aged}
 	if w.rng.IntN(3) == 0 {
 		plan.MaxBatchBytes = batch.HeaderSize + 40
 	} else if w.rng.IntN(2) == 0 {
@@ -133,12 +141,12 @@ func (w *world) check(c offsets.Checkpoint) {
 	before := 0
 	for _, s := range w.source {
 		for i, n := range s.made.numbers {
-			if s.made.base+route.Offset(i) < c.SourceOffset && (w.filter == nil || n%5 != 3) {
+			if s.made.base+route.Offset(i) < c.SourceOffset && w.forwards(n) {
 				before++
 			}
 		}
 	}
-	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want && c.SourceOffset > 0 {
+	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want && c.SourceOffset > 0 && !(w.variant.refusals && c.LeaderEpoch < 0) {
 		broken("committed %d with leader epoch %d, the source has %d there", c.SourceOffset, c.LeaderEpoch, want)
 	}
 	if got := len(w.target.forwarded(foreignID)); got < before {
@@ -228,7 +236,7 @@ func (w *world) ends(o *owner) {
 	if w.visible > 0 && o.lane.Short() {
 		o.lane.Ends(w.source[w.visible-1].next)
 	}
-	if o.lane.Stale().Cause != 0 || w.lostSource(o) {
+	if cause := o.lane.Stale().Cause; cause != 0 && cause != LeftOut || w.lostSource(o) {
 		broken("the source is said to have less than was stored")
 	}
 }
@@ -238,7 +246,7 @@ func (*world) rest(o *owner) {
 	if _, restless := o.stream.restless[o.lane]; restless {
 		return
 	}
-	_, refused := o.lane.Refused()
+	_, _, refused := o.lane.Refused()
 	_, doubted := o.lane.Doubted()
 	if o.lane.Stale().Cause != 0 || refused || doubted || o.lane.Short() || o.lane.pos.dirty || o.lane.in.fault != nil || o.lane.out.phase == halted {
 		broken("a lane came to rest too early: %+v", o.lane.Status())
@@ -413,6 +421,9 @@ func (w *world) step() {
 	w.work(o)
 	w.rest(o)
 	require.Equal(w.t, o.lane.pos.checkpoint.SourceOffset, o.told, "the acked position moved, and nobody was told")
+	if w.variant.refusals {
+		w.restart(o)
+	}
 	w.serve()
 	if w.rng.IntN(2) == 0 {
 		w.target.replicate(w.target.replicas[w.rng.IntN(3)], w.rng.IntN(4))
@@ -436,7 +447,11 @@ func (w *world) drain() {
 		o.lane.Pause(false)
 	}
 	end := route.Offset(0)
-	for i := range 40_000 {
+	steps := 40_000
+	if w.variant.refusals {
+		steps *= 5 // each record that is left out costs its owner a start
+	}
+	for i := range steps {
 		if i == 20_000 && slices.ContainsFunc(w.owners, (*owner).waits) {
 			w.grow(3)
 		}
@@ -486,7 +501,7 @@ func run(t testing.TB, seed uint64, v variant) (err error) {
 		w.step()
 	}
 	w.drain()
-	if w.rng.IntN(2) == 0 {
+	if w.rng.IntN(2) == 0 && !v.refusals {
 		w.newEpoch()
 	}
 	for len(w.owners) > 0 {
@@ -553,6 +568,7 @@ func TestModelNoticesWrongWays(t *testing.T) {
 		"hint about an unopened id trusted": {trustUnopened: true, from: 5700},
 		"repeat to who may have forgotten":  {forgetForgotten: true, from: 60},
 		"repeat while the first lingers":    {hasty: true},
+		"left out within an epoch":          {refusals: true, sameEpoch: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -81,6 +81,7 @@ type takeover struct {
 	failures  int       // since the last acknowledgement
 	failedAt  time.Time // when the first of them came
 	fault     *route.Fault
+	excess    int       // bytes of the batch that was refused for its size, if that is above the limit that we know; else 0
 	since     time.Time // when the phase began
 	tail      tail      // the target's last batch of ours
 }
@@ -257,7 +258,9 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	switch {
 	case o.phase == failing: // what came after the first failure is found out by the take-over
 	case f != nil:
-		l.failedLocked(l.sizedLocked(i, f))
+		f = l.sizedLocked(i, f)
+		l.setAsideLocked(i, f)
+		l.failedLocked(f)
 	case all && l.elsewhereLocked(i, base):
 		l.failedLocked(l.targetChangedLocked(base))
 	case all:
@@ -287,12 +290,16 @@ const (
 // sizedLocked adds to the refusal of entry i for its size what must be compared to mend it.
 func (l *Lane) sizedLocked(i uint64, f *route.Fault) *route.Fault {
 	q := &l.out.queue
-	if f.Code != codeTooLarge || i < q.head || i >= q.tail {
+	if f.Code != codeTooLarge && f.Code != codeBeyondSegment || i < q.head || i >= q.tail {
 		return f
 	}
+	l.out.excess = 0
 	limit := "of the topic is not known"
 	if l.plan.MaxBatchBytes > 0 {
 		limit = "of the topic was " + strconv.Itoa(l.plan.MaxBatchBytes) + " when the partition began"
+		if size := len(q.at(i).batch); size > l.plan.MaxBatchBytes {
+			l.out.excess = size
+		}
 	}
 	e := q.at(i)
 	sized := *f
@@ -356,6 +363,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	l.recoveredLocked()
 	l.trimLocked()
 	l.passLocked()
+	l.leaveOutLocked()
 	if q.len() == 0 {
 		l.backlogLocked(false)
 	}
@@ -406,6 +414,11 @@ func (l *Lane) rewindLocked() {
 	l.enterLocked(asking)
 	switch o.fault.Class {
 	case route.Refused, route.Corrupt:
+		if l.in.aside.fault == o.fault { // it is read again, and otherwise
+			l.resetLocked()
+			l.retryLocked(3, 20*time.Millisecond)
+			break
+		}
 		l.haltLocked(o.fault)
 	case route.Order:
 		l.retryLocked(3, 20*time.Millisecond)

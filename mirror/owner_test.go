@@ -27,6 +27,8 @@ type variant struct {
 	// forgetForgotten: that a broker remembers nothing of the id, so that a repeat would be stored again, is not told.
 	forgetForgotten bool
 	hasty           bool // what may linger over connections that are gone is not waited for
+	refusals        bool // no wrong way: the target refuses some records, and they are left out
+	sameEpoch       bool // what follows a record that was left out is sent in the epoch of what came before
 	from            uint64
 }
 
@@ -122,7 +124,7 @@ func (o *owner) fetch(source []segment) {
 	if room == 0 || o.fetched != nil {
 		return
 	}
-	if want := epochAt(source, at.Offset); at.LeaderEpoch != want && at.Offset > 0 {
+	if want := epochAt(source, at.Offset); at.LeaderEpoch != want && at.Offset > 0 && !(o.v.refusals && at.LeaderEpoch < 0) {
 		broken("wants %d with leader epoch %d, the source has %d there", at.Offset, at.LeaderEpoch, want)
 	}
 	f := &fetch{generation: generation}

@@ -16,9 +16,11 @@ const (
 	Halt     Policy = "halt"     // it stands still until somebody has mended it, or has reset its position
 	Continue Policy = "continue" // it goes on with what the source has
 	Recopy   Policy = "recopy"   // it begins again with the source's first record
+	Skip     Policy = "skip"     // it goes on without the record
+	Raise    Policy = "raise"    // the target's limit is raised to what the record needs
 )
 
-// Policies are what becomes of a partition whose source is not as it was left.
+// Policies are what becomes of a partition whose source is not as it was left, or whose target refuses a record.
 type Policies struct {
 	// Truncated: the source deleted records before they were copied. Recopy comes to the same as Continue, since what is copied next is the
 	// source's first record.
@@ -27,11 +29,26 @@ type Policies struct {
 	Recreated Policy
 	// Diverged: the source lost records that were copied, in an unclean election. Continue goes on where its log parts from what was read.
 	Diverged Policy
+	// Oversized: the target refuses a record for its size. Raise is the connector's work; the lane halts meanwhile.
+	Oversized Policy
+	// Refused: the target refuses a record for what it is, a timestamp or a missing key. A missing right always halts.
+	Refused Policy
+}
+
+// refusal says which policy is for a target's refusal, by the protocol's name, and what to call that.
+func (p Policies) refusal(code string) (Policy, string) {
+	switch code {
+	case codeTooLarge, codeBeyondSegment:
+		return p.Oversized, "oversized"
+	case "INVALID_TIMESTAMP", "INVALID_RECORD":
+		return p.Refused, "refused"
+	}
+	return Halt, ""
 }
 
 // DefaultPolicies lose nothing silently.
 func DefaultPolicies() Policies {
-	return Policies{Truncated: Continue, Recreated: Continue, Diverged: Halt}
+	return Policies{Truncated: Continue, Recreated: Continue, Diverged: Halt, Oversized: Halt, Refused: Halt}
 }
 
 // Validate reports all faults at once.
@@ -45,6 +62,8 @@ func (p Policies) Validate() error {
 		{"truncated", p.Truncated, []Policy{Halt, Continue, Recopy}},
 		{"recreated", p.Recreated, []Policy{Halt, Continue, Recopy}},
 		{"diverged", p.Diverged, []Policy{Halt, Continue, Recopy}},
+		{"oversized", p.Oversized, []Policy{Halt, Skip, Raise}},
+		{"refused", p.Refused, []Policy{Halt, Skip}},
 	} {
 		if !slices.Contains(one.known, one.value) {
 			faults = append(faults, fmt.Errorf("on.%s: %q: must be one of %q", one.key, one.value, one.known))
@@ -62,13 +81,17 @@ const (
 	Uncounted                  // what lies beyond the checkpoint can't be counted any more: it goes on from the checkpoint
 	Parted                     // the source's log is another one from an offset on, where it goes on
 	Again                      // the source's log is to be copied again from its first record
+	LeftOut                    // the target refuses a record, and all before it is acknowledged: it goes on behind that
 )
 
 // Anew says that a partition is to be started anew, in a new epoch, and from where.
 type Anew struct {
 	Cause Cause
-	At    route.Offset // Parted: the first offset at which the source's log is not the one that was read
-	Why   string
+	At    route.Offset // Parted: the first offset at which the source's log is not the one that was read; LeftOut: the record's
+	Kind  string       // LeftOut: oversized or refused
+	// LeaderEpoch is LeftOut's: the source's right behind the record.
+	LeaderEpoch int32
+	Why         string
 	// ProducerID and ProducerEpoch are those in which the lane has found it out. Where the checkpoint is in others, somebody has seen to it already.
 	ProducerID    int64
 	ProducerEpoch int16

@@ -20,6 +20,7 @@ type entry struct {
 	records int32
 	epoch   int32 // the source's leader epoch right before next; -1 when not known
 	raw     bool
+	alone   bool      // one record, whose source offset first is for certain
 	fetched time.Time // when its fetch was answered
 	sent    time.Time // when it was last handed to the sink
 }

@@ -31,6 +31,8 @@ func (l *Lane) restingLocked() bool {
 		return false
 	case in.fault != nil, in.retried, len(in.entries) > 0, in.gap > 0, in.unstored > 0, in.withheld && !l.heldLocked():
 		return false
+	case l.pos.anew.Cause != 0, in.aside.fault != nil:
+		return false
 	case o.queue.len() > 0, o.flying.len() > 0, o.window > 0, l.refusedLocked():
 		return false
 	}

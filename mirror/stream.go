@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -88,12 +89,18 @@ func (m *Mirror) Run(ctx context.Context) error {
 func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	s := m.stream(plan.Source)
 	l := newLane(s, plan, at, wake)
+	if plan.Left.Cause == LeftOut {
+		l.pos.note = fmt.Sprintf("the record at offset %d was left out: %s", plan.Left.At, plan.Left.Kind)
+	}
 	m.metrics.begin(plan.Source.Topic, func(c *counts) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		l.counts = c
 		s.lanes[plan.Source] = l
 		s.restless[l] = struct{}{}
+		if plan.Left.Cause == LeftOut {
+			m.metrics.skipped.WithLabelValues(plan.Source.Topic, plan.Left.Kind).Inc()
+		}
 	})
 	l.pace(m.limits) // with the lane among the others, so that a limit which is set now reaches it too
 	return l
@@ -254,7 +261,7 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 		}
 		if now.After(retry) {
 			retry = now.Add(s.cfg.RetryInterval)
-			each(s.listRestless(), (*Lane).Retry)
+			each(s.listRestless(), (*Lane).retryByTime)
 		}
 		if !s.urgent.Swap(false) && now.Before(next) {
 			continue

@@ -68,6 +68,7 @@ func (l *Lane) Hint(h offsets.Hint, f *route.Fault) {
 		l.hintedLocked(h)
 		l.trimLocked()
 		l.passLocked()
+		l.leaveOutLocked()
 		l.wellLocked()
 	}
 	l.wake.Sink()
@@ -394,6 +395,7 @@ func (l *Lane) cutLocked(first, last uint64, from, to int32) bool {
 		return false
 	}
 	l.releaseLocked(e)
+	e.alone = false // what first was is not what it is now
 	e.batch, e.raw, e.charged = pieces[0].Batch, false, int64(len(pieces[0].Batch))
 	e.seq, e.records = from, n
 	l.in.held += e.charged

@@ -100,7 +100,7 @@ func validateRate(key string, perSecond float64) error {
 func policies() map[string][]string {
 	return map[string][]string{
 		"truncated": {"halt", "continue", "recopy"}, "recreated": {"halt", "continue", "recopy"}, "diverged": {"halt", "continue", "recopy"},
-		"deleted": {"halt"}, "target_lost": {"halt"}, "foreign_writer": {"continue"}, "oversized": {"halt"}, "refused": {"halt"},
+		"deleted": {"halt"}, "target_lost": {"halt"}, "foreign_writer": {"continue"}, "oversized": {"halt", "skip", "raise"}, "refused": {"halt", "skip"},
 	}
 }
 

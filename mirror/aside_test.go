@@ -1,0 +1,188 @@
+package mirror
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/internal/testkit"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+const badTime = "INVALID_TIMESTAMP"
+
+func (r *rig) refuse(code string) { r.lane.Answer(true, route.NoOffset, fault(route.Refused, code)) }
+
+var four = made{base: 0, numbers: []int{0, 1, 2, 3}}
+
+// One record of a batch is refused: those before it are stored, it alone is named, and nothing behind it is sent in this epoch.
+func TestOneRefusedRecordOfABatchIsLeftOutAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Refused: Skip}})
+	r.hint(fresh)
+	r.feed(4, four)
+	r.take(true, 0, 0, 1, 2, 3)
+	r.refuse(badTime)
+	require.NotEqual(t, Halted, r.lane.Status().State)
+	r.hint(fresh)
+	r.feed(4, four)
+	r.take(true, 0, 0)
+	r.ok(true, 0)
+	r.take(true, 1, 1)
+	r.take(true, 2, 2)
+	r.take(true, 3, 3)
+	r.ok(true, 1)
+	r.refuse(badTime)
+	r.fail(route.Order)
+	r.stale(0)
+	r.hint(stands(1))
+	a := r.stale(LeftOut)
+	require.Equal(t, []any{route.Offset(2), "refused", int64(7)}, []any{a.At, a.Kind, a.ProducerID})
+	require.Contains(t, a.Why, badTime)
+	require.Equal(t, route.Offset(2), r.commit().SourceOffset)
+	_, _, room := r.lane.Want()
+	require.Zero(t, room, "reads behind a record that is to be left out")
+	require.Zero(t, r.lane.Next())
+	require.Zero(t, r.told(events.PartitionHalted))
+
+	behind := firstAt(3)
+	behind.ProducerEpoch = 1
+	next := newRig(t, behind, 1, Plan{Left: a})
+	next.hint(fresh)
+	require.Equal(t, "the record at offset 2 was left out: refused", next.lane.Status().Reason)
+}
+
+// The owner was killed with records stored beyond the checkpoint. The next one proves them, and leaves out the record behind them.
+func TestRecordIsLeftOutBehindWhatAnotherOwnerStored(t *testing.T) {
+	t.Parallel()
+	at := firstAt(0)
+	at.Opened, at.AckedAt = true, time.Unix(1_700_000_000, 0)
+	r := newRig(t, at, 1, Plan{On: Policies{Refused: Skip}, IDExpiration: 24 * time.Hour})
+	r.hint(stands(1))
+	r.feed(4, four)
+	r.take(true, 2, 2, 3)
+	r.refuse(badTime)
+	r.hint(stands(1))
+	r.feed(4, four)
+	r.take(true, 2, 2)
+	r.refuse(badTime)
+	r.hint(stands(1))
+	r.feed(4, four)
+	r.take(true, 0, 0, 1) // the last batch again, as far as it is known
+	r.fail(route.Order)   // its boundaries were others
+	h := shows(1, 1)
+	r.hint(h)
+	r.feed(4, four)
+	r.stale(0)
+	r.take(true, 1, 1)
+	require.Equal(t, route.NoOffset, r.commit().SourceOffset)
+	r.ok(true, 1)
+	require.Equal(t, route.Offset(2), r.stale(LeftOut).At)
+	require.Equal(t, route.Offset(2), r.commit().SourceOffset)
+}
+
+// Another owner had the record taken meanwhile: it is not left out.
+func TestRecordThatWasTakenAfterAllIsNotLeftOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Oversized: Skip}})
+	r.openAt()
+	r.feed(4, made{base: 2, numbers: []int{2}}, made{base: 3, numbers: []int{3}})
+	r.take(true, 2, 2)
+	r.take(true, 3, 3)
+	r.refuse(codeTooLarge)
+	r.refuse(codeTooLarge)
+	r.hint(shows(2, 2))
+	r.stale(0)
+	r.feed(4, made{base: 2, numbers: []int{2}}, made{base: 3, numbers: []int{3}})
+	r.take(true, 3, 3)
+	r.ok(true, 3)
+	require.Equal(t, route.Offset(4), r.commit().SourceOffset)
+	r.stale(0)
+}
+
+func TestRightsThatAreMissingAlwaysHalt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Refused: Skip, Oversized: Skip}})
+	r.hint(fresh)
+	r.feed(4, four)
+	r.take(true, 0, 0, 1, 2, 3)
+	r.refuse("TOPIC_AUTHORIZATION_FAILED")
+	r.standsStill("TOPIC_AUTHORIZATION_FAILED")
+}
+
+// A partition that stood still for a batch above the target's limit sent it again every ten seconds.
+func TestBatchAboveTheLimitIsNotSentAgainByTime(t *testing.T) {
+	t.Parallel()
+	for limit, again := range map[int]bool{batch.HeaderSize + 5: false, 0: true, 1 << 20: true} {
+		r := newRig(t, firstAt(0), 1, Plan{MaxBatchBytes: limit})
+		r.hint(fresh)
+		r.feed(1, made{base: 0, numbers: []int{0}})
+		r.take(true, 0, 0)
+		r.refuse(codeTooLarge)
+		r.standsStill(codeTooLarge)
+		r.lane.retryByTime()
+		require.Equal(t, again, r.lane.Next() < 0, "limit %d", limit)
+		if !again {
+			r.lane.Retry()
+			require.Negative(t, r.lane.Next(), "an operator's wish")
+		}
+	}
+}
+
+// restart plays the connector for an owner whose lane must be started anew. It may die before and after each step.
+func (w *world) restart(o *owner) {
+	i := slices.Index(w.owners, o)
+	if i < 0 {
+		return
+	}
+	a := o.lane.Stale()
+	_, doubted := o.lane.Doubted()
+	newer := w.store.now.ProducerEpoch > o.lane.pos.checkpoint.ProducerEpoch
+	if a.Cause != LeftOut && !(doubted && newer) {
+		return
+	}
+	dies := func() bool { return !w.calm && w.rng.IntN(5) == 0 }
+	if !dies() {
+		_ = o.stream.commit(w.t.Context())
+	}
+	w.kill(i)
+	at := w.store.now
+	if a.Cause == LeftOut && a.ProducerEpoch == at.ProducerEpoch && a.At == at.SourceOffset && !dies() {
+		number := 0
+		for _, s := range w.source {
+			for k, n := range s.made.numbers {
+				if s.made.base+route.Offset(k) == a.At {
+					number = n
+				}
+			}
+		}
+		if !w.target.refuses(number) {
+			broken("record %d at %d was left out, and the target takes it", number, a.At)
+		}
+		at.SourceOffset, at.LeaderEpoch = a.At+1, a.LeaderEpoch
+		if !w.variant.sameEpoch {
+			at.ProducerEpoch, at.Sequence, at.Opened = at.ProducerEpoch+1, 0, false
+		}
+		w.store.now, w.store.history = at, append(w.store.history, at)
+	}
+	w.start(w.store.now)
+}
+
+// Owners of all epochs, killed at any point, leave out what the target refuses, and nothing else; no record is stored twice or out of order.
+func TestTargetHoldsEveryRecordOnceButThoseItRefuses(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(100)
+	if testkit.Long() {
+		seeds = 5000
+	}
+	for seed := range seeds {
+		if err := run(t, seed, variant{refusals: true}); err != nil {
+			require.NoError(t, fmt.Errorf("seed %d: %w", seed, err))
+		}
+	}
+}

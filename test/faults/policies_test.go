@@ -1,0 +1,136 @@
+package faults_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+// reset sets the position of a topic's only partition.
+func (m *mirrorer) reset(t *testing.T, topic, to string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.api(t)+"/api/v1/topics/"+topic+"/partitions/0/reset", strings.NewReader(`{"to":"`+to+`"}`))
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusAccepted, resp.StatusCode)
+}
+
+// TestC6C14SourceThatChangedHaltsByPolicy: by policy nothing is gone on from before an operator has said where, also where the offsets would fit.
+func TestC6C14SourceThatChangedHaltsByPolicy(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.Shared(t, kafkatest.Kafka4)
+	const purged, reborn = "halting.purged", "halting.reborn"
+	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), purged+","+reborn, "--rename", "{topic}.copy")...)
+	m.args = append(m.args, "--config", m.file(t, "route: {on: {truncated: halt, recreated: halt}}\n"))
+	for _, topic := range []string{purged, reborn} {
+		k.CreateTopic(t, topic, 1, nil)
+		load(t, k, topic, 0, 100)
+	}
+	m.start(t)
+	m.caughtUp(t, purged)
+	m.caughtUp(t, reborn)
+	m.stop(t)
+	load(t, k, purged, 100, 900)
+	var before kadm.Offsets
+	before.AddOffset(purged, 0, 600, -1)
+	_, err := kadm.NewClient(k.Client(t)).DeleteRecords(t.Context(), before)
+	require.NoError(t, err)
+	recreate(t, k, reborn, 1)
+	load(t, k, reborn, 1000, 300)
+
+	m.start(t)
+	e := m.awaitEvent(t, "source_truncated", purged, 30*time.Second)
+	require.Equal(t, [2]int64{100, 599}, [2]int64{*e.FirstOffset, *e.LastOffset})
+	m.awaitEvent(t, "topic_recreated", reborn, 30*time.Second)
+	for topic, why := range map[string]string{purged: "deleted the offsets 100 to 599", reborn: "was recreated"} {
+		require.Eventually(t, func() bool {
+			p := m.places(t, topic)
+			return len(p) == 1 && p[0].State == "halted" && strings.Contains(p[0].Reason, why)
+		}, 30*time.Second, 50*time.Millisecond, topic)
+		require.EqualValues(t, 100, recordsOf(t, k, topic+".copy"))
+		m.reset(t, topic, "earliest")
+		m.caughtUp(t, topic)
+	}
+	m.stop(t)
+	require.Equal(t, ranges([2]int{0, 100}, [2]int{600, 1000}), numbers(t, k, purged+".copy", 500))
+	require.Equal(t, ranges([2]int{0, 100}, [2]int{1000, 1300}), numbers(t, k, reborn+".copy", 400))
+}
+
+// values are those of the first n records of a topic of one partition.
+func values(t *testing.T, k *kafkatest.Cluster, topic string, n int) (all [][]byte) {
+	t.Helper()
+	require.EqualValues(t, n, recordsOf(t, k, topic), topic)
+	cl := k.Client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	for len(all) < n {
+		fetched := cl.PollFetches(t.Context())
+		require.NoError(t, fetched.Err())
+		fetched.EachRecord(func(r *kgo.Record) { all = append(all, r.Value) })
+	}
+	return all
+}
+
+// TestC7RefusedRecordsByPolicy: exactly the record that the target refuses is left out and told, also out of the middle of a batch; or the target's
+// limit is raised for it.
+func TestC7RefusedRecordsByPolicy(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.Shared(t, kafkatest.Kafka4)
+	const bulky, keyless, raised = "refused.bulky", "refused.keyless", "raised.bulky"
+	noise := make([]byte, 300_000)
+	_, err := rand.Read(noise)
+	require.NoError(t, err)
+	small := bytes.SplitAfter([]byte("0123456789"), nil)
+	for topic, config := range map[string]map[string]string{
+		bulky: {"max.message.bytes": "100000"}, raised: {"max.message.bytes": "100000"}, keyless: {"cleanup.policy": "compact"},
+	} {
+		k.CreateTopic(t, topic, 1, nil)
+		k.CreateTopic(t, topic+".copy", 1, config)
+		cl := k.Client(t, kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(100*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()))
+		var records []*kgo.Record // one batch
+		for i := range 10 {
+			records = append(records, &kgo.Record{Key: small[i], Value: small[i]})
+		}
+		if topic == keyless {
+			records[6].Key = nil
+		} else {
+			records[6].Value = noise
+		}
+		require.NoError(t, cl.ProduceSync(t.Context(), records...).FirstErr())
+	}
+	rest := append(append([][]byte{}, small[:6]...), small[7:10]...)
+	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), bulky+","+keyless, "--rename", "{topic}.copy")...)
+	m.args = append(m.args, "--config", m.file(t, "route: {on: {oversized: skip, refused: skip}}\n"))
+	m.start(t)
+	for topic, why := range map[string]string{bulky: "oversized: MESSAGE_TOO_LARGE", keyless: "refused: INVALID_RECORD"} {
+		m.caughtUp(t, topic)
+		e := m.awaitEvent(t, "range_skipped", topic, 10*time.Second)
+		require.Equal(t, [2]int64{6, 6}, [2]int64{*e.FirstOffset, *e.LastOffset})
+		require.Contains(t, e.Reason, why)
+		require.Contains(t, m.places(t, topic)[0].Reason, "the record at offset 6 was left out")
+	}
+	m.kill(t)
+	load(t, k, bulky, 0, 10)
+	m.start(t)
+	m.caughtUp(t, bulky)
+	m.stop(t)
+	require.Equal(t, rest, values(t, k, keyless+".copy", 9))
+	require.Equal(t, rest, values(t, k, bulky+".copy", 19)[:9])
+
+	r := newMirrorer(t, "raising", between(k.Bootstrap(), k.Bootstrap(), raised, "--rename", "{topic}.copy")...)
+	r.args = append(r.args, "--config", r.file(t, "route: {on: {oversized: raise}}\n"))
+	r.start(t)
+	r.caughtUp(t, raised)
+	require.Contains(t, r.awaitEvent(t, "target_changed", raised, time.Second).Reason, "1048576 instead of 100000")
+	r.stop(t)
+	requireCopy(t, k.Bootstrap(), k.Bootstrap(), raised, raised+".copy", 10)
+}
