@@ -41,7 +41,7 @@ func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoi
 		if a.At != at.SourceOffset { // not all before it is stored as acknowledged: it is found again
 			return at, nil, nil
 		}
-		next, err := c.leftOut(ctx, at, next, a)
+		next, err := c.leftOut(ctx, t, at, next, a)
 		return next, func() {}, err
 	case mirror.Recreated, mirror.Uncounted: // the former shows in the topic's id
 	}
@@ -50,10 +50,18 @@ func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoi
 
 // leftOut tells of a record that the target refuses, and moves a checkpoint behind it. The event is stored when it returns: who dies then has told
 // what it has not done, and the next one does it.
-func (c *Connector) leftOut(ctx context.Context, at, next offsets.Checkpoint, a mirror.Anew) (offsets.Checkpoint, error) {
+func (c *Connector) leftOut(ctx context.Context, t *pair, at, next offsets.Checkpoint, a mirror.Anew) (offsets.Checkpoint, error) {
+	why := a.Kind + ": " + a.Why
+	if a.Record != nil {
+		topic, err := c.bury(ctx, t, at, a)
+		if err != nil {
+			return at, err
+		}
+		why += "; it is on topic " + topic
+	}
 	if c.news(at.Partition, "left out "+strconv.FormatInt(int64(a.At), 10)) {
 		c.deps.Events.Emit(events.Of(at.Partition, events.RangeSkipped, events.Error, "a record that the target does not take was left out").
-			Range(a.At, a.At).Because(a.Kind + ": " + a.Why))
+			Range(a.At, a.At).Because(why))
 	}
 	if err := c.deps.Events.Flush(ctx); err != nil {
 		return at, storeError("store events", err)

@@ -39,6 +39,8 @@ type Config struct {
 	CreateTopics bool // on the target
 	// On is what becomes of partitions in trouble.
 	On mirror.Policies
+	// DeadLetter is the topic on the target for records that it refuses; {topic} in it stands for the source topic.
+	DeadLetter string
 	// Merge lets small batches of partitions with replicas be merged while they stay behind.
 	Merge bool
 	// Share says that other workers run the partitions that this one does not.
@@ -56,8 +58,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Streams: 4, Fetchers: 4, MemoryBytes: 256 << 20, AckWindow: 1, CommitInterval: 5 * time.Second, ShutdownTimeout: 30 * time.Second,
-		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, On: mirror.DefaultPolicies(), Merge: true,
-		LoopInterval: 30 * time.Second,
+		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, On: mirror.DefaultPolicies(), DeadLetter: "{topic}.dead-letter",
+		Merge: true, LoopInterval: 30 * time.Second,
 	}
 }
 
@@ -104,6 +106,9 @@ func (c Config) Validate() error {
 	}
 	if c.Delivery != ExactlyOnce && c.Delivery != AtLeastOnce {
 		bad("delivery", c.Delivery, "must be exactly-once or at-least-once")
+	}
+	if c.DeadLetter == "" {
+		bad("dead_letter.topic", `""`, "must name a topic, in which {topic} stands for the source topic")
 	}
 	if _, err := ParseStart(c.Start); err != nil {
 		bad("start", c.Start, err.Error())

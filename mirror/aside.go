@@ -1,6 +1,8 @@
 package mirror
 
 import (
+	"bytes"
+
 	"github.com/causeway-mirror/causeway/batch"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
@@ -14,7 +16,7 @@ import (
 //	a record was refused     the lane is read up to it, and no further
 //	all before it is acked   the partition is started anew behind it, by whoever stores its checkpoints
 //
-// An owner that dies in between leaves nothing behind: the next one is refused the same record.
+// An owner that dies in between leaves nothing behind: the next one is refused the same record (docs/adr/012).
 
 // aside is what the target has refused. The zero aside is nothing.
 type aside struct {
@@ -23,6 +25,7 @@ type aside struct {
 	epoch       int32        // the source's leader epoch right before next
 	kind        string       // as Policies.refusal calls it
 	fault       *route.Fault
+	record      batch.Batch // that it is alone in, where it is still needed: not charged to any budget, since it is one at a time
 }
 
 // barsAt says that nothing is read from an offset on.
@@ -66,7 +69,7 @@ func (a *aside) cut(e *entry, o *batch.Options) {
 func (l *Lane) setAsideLocked(i uint64, f *route.Fault) {
 	o := &l.out
 	policy, kind := l.plan.On.refusal(f.Code)
-	if policy != Skip || o.phase == failing || i < o.queue.head {
+	if policy != Skip && policy != DeadLetter || o.phase == failing || i < o.queue.head {
 		return
 	}
 	e := o.queue.at(i)
@@ -74,6 +77,9 @@ func (l *Lane) setAsideLocked(i uint64, f *route.Fault) {
 		return // the target has it, and refuses only to be told so again
 	}
 	l.in.aside = aside{first: e.first, next: e.next, alone: e.alone, epoch: e.epoch, kind: kind, fault: f}
+	if policy == DeadLetter && e.alone {
+		l.in.aside.record = bytes.Clone(e.batch)
+	}
 }
 
 // leaveOutLocked has the partition started anew behind a refused record once all before it is acknowledged.
@@ -90,6 +96,6 @@ func (l *Lane) leaveOutLocked() {
 		*a = aside{}
 		l.resetLocked()
 	case c.SourceOffset == a.first && o.queue.len() == 0 && l.evenLocked():
-		l.anewLocked(Anew{Cause: LeftOut, At: a.first, LeaderEpoch: a.epoch, Kind: a.kind, Why: a.fault.Error()})
+		l.anewLocked(Anew{Cause: LeftOut, At: a.first, LeaderEpoch: a.epoch, Kind: a.kind, Record: a.record, Why: a.fault.Error()})
 	}
 }

@@ -105,6 +105,25 @@ func TestRecordThatWasTakenAfterAllIsNotLeftOut(t *testing.T) {
 	r.stale(0)
 }
 
+// The lane's memory serves others as soon as it is read again, so the record is kept apart.
+func TestDeadLetterIsKept(t *testing.T) {
+	t.Parallel()
+	for policy, kept := range map[Policy]bool{Skip: false, DeadLetter: true} {
+		r := newRig(t, firstAt(0), 1, Plan{On: Policies{Oversized: policy}})
+		r.openAt()
+		r.feed(4, made{base: 2, numbers: []int{2}}, made{base: 3, numbers: []int{3}})
+		r.take(true, 2, 2)
+		r.refuse(codeTooLarge)
+		r.hint(stands(1))
+		a := r.stale(LeftOut)
+		require.Equal(t, "oversized", a.Kind)
+		require.Equal(t, kept, a.Record != nil)
+		if kept {
+			require.Equal(t, []int{2}, numbersOf(t, a.Record))
+		}
+	}
+}
+
 func TestRightsThatAreMissingAlwaysHalt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Refused: Skip, Oversized: Skip}})

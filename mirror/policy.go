@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/causeway-mirror/causeway/batch"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -18,6 +19,8 @@ const (
 	Recopy   Policy = "recopy"   // it begins again with the source's first record
 	Skip     Policy = "skip"     // it goes on without the record
 	Raise    Policy = "raise"    // the target's limit is raised to what the record needs
+	// DeadLetter goes on without the record once it is on a topic for such.
+	DeadLetter Policy = "dead-letter"
 )
 
 // Policies are what becomes of a partition whose source is not as it was left, or whose target refuses a record.
@@ -62,8 +65,8 @@ func (p Policies) Validate() error {
 		{"truncated", p.Truncated, []Policy{Halt, Continue, Recopy}},
 		{"recreated", p.Recreated, []Policy{Halt, Continue, Recopy}},
 		{"diverged", p.Diverged, []Policy{Halt, Continue, Recopy}},
-		{"oversized", p.Oversized, []Policy{Halt, Skip, Raise}},
-		{"refused", p.Refused, []Policy{Halt, Skip}},
+		{"oversized", p.Oversized, []Policy{Halt, Skip, DeadLetter, Raise}},
+		{"refused", p.Refused, []Policy{Halt, Skip, DeadLetter}},
 	} {
 		if !slices.Contains(one.known, one.value) {
 			faults = append(faults, fmt.Errorf("on.%s: %q: must be one of %q", one.key, one.value, one.known))
@@ -89,6 +92,8 @@ type Anew struct {
 	Cause Cause
 	At    route.Offset // Parted: the first offset at which the source's log is not the one that was read; LeftOut: the record's
 	Kind  string       // LeftOut: oversized or refused
+	// Record is LeftOut's, alone in a batch, if it is to become a dead letter.
+	Record batch.Batch
 	// LeaderEpoch is LeftOut's: the source's right behind the record.
 	LeaderEpoch int32
 	Why         string

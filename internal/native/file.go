@@ -29,16 +29,22 @@ type File struct {
 
 // Route is what is copied from where to where.
 type Route struct {
-	ID        string            `yaml:"id"`
-	Source    cluster.Config    `yaml:"source"`
-	Target    cluster.Config    `yaml:"target"`
-	Topics    Topics            `yaml:"topics"`
-	Start     string            `yaml:"start"`
-	Isolation string            `yaml:"isolation"`
-	Delivery  string            `yaml:"delivery"`
-	On        map[string]string `yaml:"on"`
-	Loops     string            `yaml:"loops"`
-	Limits    Limits            `yaml:"limits"`
+	ID         string            `yaml:"id"`
+	Source     cluster.Config    `yaml:"source"`
+	Target     cluster.Config    `yaml:"target"`
+	Topics     Topics            `yaml:"topics"`
+	Start      string            `yaml:"start"`
+	Isolation  string            `yaml:"isolation"`
+	Delivery   string            `yaml:"delivery"`
+	On         map[string]string `yaml:"on"`
+	DeadLetter DeadLetter        `yaml:"dead_letter"`
+	Loops      string            `yaml:"loops"`
+	Limits     Limits            `yaml:"limits"`
+}
+
+// DeadLetter is where records go that the target refuses, if route.on says so.
+type DeadLetter struct {
+	Topic string `yaml:"topic"` // {topic} stands for the source topic
 }
 
 // Limits are what each worker takes from the source at most; 0 = no limit.
@@ -135,7 +141,7 @@ func Default() File {
 			Source: cluster.Config{Name: "source"},
 			Target: cluster.Config{Name: "target"},
 			Topics: Topics{Create: true, DiscoverInterval: seconds(30), Config: handler.DefaultConfig()},
-			Start:  "earliest", Isolation: "read_committed", Delivery: "exactly-once", On: defaultPolicies(), Loops: "refuse",
+			Start:  "earliest", Isolation: "read_committed", Delivery: "exactly-once", On: defaultPolicies(), DeadLetter: DeadLetter{Topic: "{topic}.dead-letter"}, Loops: "refuse",
 		},
 		Worker: Worker{
 			Streams: 4, Fetchers: 4, Memory: 256 << 20, InFlight: "auto", AckWindow: 1,

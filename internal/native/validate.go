@@ -48,7 +48,7 @@ func (f *File) ValidateRoute() error {
 		faults = append(faults, Fault("route.target (--target)", strings.Join(r.Target.Bootstrap, ","), "is the source too, and topics keep their names: each would be copied onto itself"))
 	}
 	_, filterErr := f.Filter()
-	faults = append(faults, Positive("route.topics.discover_interval", r.Topics.DiscoverInterval), validatePolicies(r.On), filterErr)
+	faults = append(faults, Positive("route.topics.discover_interval", r.Topics.DiscoverInterval), validatePolicies(r.On), validateDeadLetter(r.DeadLetter.Topic), filterErr)
 	return errors.Join(faults...)
 }
 
@@ -100,8 +100,20 @@ func validateRate(key string, perSecond float64) error {
 func policies() map[string][]string {
 	return map[string][]string{
 		"truncated": {"halt", "continue", "recopy"}, "recreated": {"halt", "continue", "recopy"}, "diverged": {"halt", "continue", "recopy"},
-		"deleted": {"halt"}, "target_lost": {"halt"}, "foreign_writer": {"continue"}, "oversized": {"halt", "skip", "raise"}, "refused": {"halt", "skip"},
+		"deleted": {"halt"}, "target_lost": {"halt"}, "foreign_writer": {"continue"}, "oversized": {"halt", "skip", "dead-letter", "raise"}, "refused": {"halt", "skip", "dead-letter"},
 	}
+}
+
+// validateDeadLetter judges the name as it is with a topic that any name may have.
+func validateDeadLetter(topic string) error {
+	name := strings.ReplaceAll(topic, "{topic}", "t")
+	legal := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+	}
+	if name == "" || name == "." || name == ".." || topic == "{topic}" || strings.ContainsFunc(name, func(r rune) bool { return !legal(r) }) {
+		return Fault("route.dead_letter.topic", topic, "must be a topic's name, in which {topic} stands for the source topic, and another than that")
+	}
+	return nil
 }
 
 func validatePolicies(on map[string]string) error {

@@ -56,6 +56,22 @@ func TestEveryFaultNamesItsKey(t *testing.T) {
 	}
 }
 
+func TestPoliciesAreThoseThatAreThere(t *testing.T) {
+	t.Parallel()
+	for key, words := range policies() {
+		require.Contains(t, words, defaultPolicies()[key], key)
+		for _, word := range words {
+			require.NoError(t, validatePolicies(map[string]string{key: word}))
+		}
+	}
+	require.ErrorContains(t, validatePolicies(map[string]string{"refused": "raise"}), `route.on.refused "raise": this version can only halt, skip, dead-letter`)
+	for topic, good := range map[string]bool{
+		"{topic}.dead-letter": true, "dead_letters": true, "x-{topic}": true, "": false, "{topic}": false, "{target}.x": false, "a b": false, "..": false,
+	} {
+		require.Equal(t, good, validateDeadLetter(topic) == nil, topic)
+	}
+}
+
 func TestNamesHaveDefaults(t *testing.T) {
 	t.Parallel()
 	f := Default()

@@ -67,49 +67,58 @@ func TestC6C14SourceThatChangedHaltsByPolicy(t *testing.T) {
 	require.Equal(t, ranges([2]int{0, 100}, [2]int{1000, 1300}), numbers(t, k, reborn+".copy", 400))
 }
 
-// values are those of the first n records of a topic of one partition.
+// values are those of the n records of a topic of one partition.
 func values(t *testing.T, k *kafkatest.Cluster, topic string, n int) (all [][]byte) {
+	t.Helper()
+	for _, r := range records(t, k, topic, n) {
+		all = append(all, r.Value)
+	}
+	return all
+}
+
+// records are the n of a topic of one partition. That there are more is a failure.
+func records(t *testing.T, k *kafkatest.Cluster, topic string, n int) (all []*kgo.Record) {
 	t.Helper()
 	require.EqualValues(t, n, recordsOf(t, k, topic), topic)
 	cl := k.Client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	for len(all) < n {
 		fetched := cl.PollFetches(t.Context())
 		require.NoError(t, fetched.Err())
-		fetched.EachRecord(func(r *kgo.Record) { all = append(all, r.Value) })
+		fetched.EachRecord(func(r *kgo.Record) { all = append(all, r) })
 	}
 	return all
 }
 
-// TestC7RefusedRecordsByPolicy: exactly the record that the target refuses is left out and told, also out of the middle of a batch; or the target's
-// limit is raised for it.
+// TestC7RefusedRecordsByPolicy: exactly the record that the target refuses is left out and told, also out of the middle of a batch, and stands on
+// the dead-letter topic if it shall; or the target's limit is raised for it.
 func TestC7RefusedRecordsByPolicy(t *testing.T) {
 	t.Parallel()
 	k := kafkatest.Shared(t, kafkatest.Kafka4)
 	const bulky, keyless, raised = "refused.bulky", "refused.keyless", "raised.bulky"
-	noise := make([]byte, 300_000)
+	noise := make([]byte, 1_500_000)
 	_, err := rand.Read(noise)
 	require.NoError(t, err)
 	small := bytes.SplitAfter([]byte("0123456789"), nil)
 	for topic, config := range map[string]map[string]string{
 		bulky: {"max.message.bytes": "100000"}, raised: {"max.message.bytes": "100000"}, keyless: {"cleanup.policy": "compact"},
 	} {
-		k.CreateTopic(t, topic, 1, nil)
+		k.CreateTopic(t, topic, 1, map[string]string{"max.message.bytes": "5242880"})
 		k.CreateTopic(t, topic+".copy", 1, config)
-		cl := k.Client(t, kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(100*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()))
-		var records []*kgo.Record // one batch
+		cl := k.Client(t, kgo.DefaultProduceTopic(topic), kgo.ProducerBatchMaxBytes(5<<20), kgo.ProducerLinger(100*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()))
+		var batch []*kgo.Record
 		for i := range 10 {
-			records = append(records, &kgo.Record{Key: small[i], Value: small[i]})
+			batch = append(batch, &kgo.Record{Key: small[i], Value: small[i]})
 		}
 		if topic == keyless {
-			records[6].Key = nil
+			batch[6].Key = nil
 		} else {
-			records[6].Value = noise
+			batch[6].Value = noise
 		}
-		require.NoError(t, cl.ProduceSync(t.Context(), records...).FirstErr())
+		require.NoError(t, cl.ProduceSync(t.Context(), batch...).FirstErr())
 	}
 	rest := append(append([][]byte{}, small[:6]...), small[7:10]...)
 	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), bulky+","+keyless, "--rename", "{topic}.copy")...)
-	m.args = append(m.args, "--config", m.file(t, "route: {on: {oversized: skip, refused: skip}}\n"))
+	m.args = append(m.args, "--config", m.file(t, "route: {on: {oversized: dead-letter, refused: skip}}\n"))
 	m.start(t)
 	for topic, why := range map[string]string{bulky: "oversized: MESSAGE_TOO_LARGE", keyless: "refused: INVALID_RECORD"} {
 		m.caughtUp(t, topic)
@@ -119,6 +128,16 @@ func TestC7RefusedRecordsByPolicy(t *testing.T) {
 		require.Contains(t, m.places(t, topic)[0].Reason, "the record at offset 6 was left out")
 	}
 	m.kill(t)
+	letters := records(t, k, bulky+".dead-letter", 1)
+	require.Equal(t, noise, letters[0].Value)
+	headers := map[string]string{}
+	for _, h := range letters[0].Headers {
+		headers[h.Key] = string(h.Value)
+	}
+	require.Equal(t, []string{"source", bulky, "0", "6", bulky + ".copy"}, []string{
+		headers["causeway.source.cluster"], headers["causeway.source.topic"], headers["causeway.source.partition"], headers["causeway.source.offset"],
+		headers["causeway.target.topic"],
+	})
 	load(t, k, bulky, 0, 10)
 	m.start(t)
 	m.caughtUp(t, bulky)
@@ -130,7 +149,7 @@ func TestC7RefusedRecordsByPolicy(t *testing.T) {
 	r.args = append(r.args, "--config", r.file(t, "route: {on: {oversized: raise}}\n"))
 	r.start(t)
 	r.caughtUp(t, raised)
-	require.Contains(t, r.awaitEvent(t, "target_changed", raised, time.Second).Reason, "1048576 instead of 100000")
+	require.Contains(t, r.awaitEvent(t, "target_changed", raised, time.Second).Reason, "2097152 instead of 100000")
 	r.stop(t)
 	requireCopy(t, k.Bootstrap(), k.Bootstrap(), raised, raised+".copy", 10)
 }

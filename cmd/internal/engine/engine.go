@@ -77,6 +77,7 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.LoopInterval = f.Route.Topics.DiscoverInterval.Duration()
 	on := func(trouble string) mirror.Policy { return mirror.Policy(f.Route.On[trouble]) }
 	cfg.On = mirror.Policies{Truncated: on("truncated"), Recreated: on("recreated"), Diverged: on("diverged"), Oversized: on("oversized"), Refused: on("refused")}
+	cfg.DeadLetter = f.Route.DeadLetter.Topic
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {
 		cfg.Start = now.Add(-back).UTC().Format(time.RFC3339)

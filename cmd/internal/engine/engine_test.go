@@ -22,5 +22,6 @@ func TestConnectorConfig(t *testing.T) {
 	require.Equal(t, int64(4<<20), c.InFlightBytes)
 	require.Equal(t, int64(1<<30), c.MemoryBytes)
 	require.Equal(t, mirror.Policies{Truncated: mirror.Continue, Recreated: mirror.Continue, Diverged: mirror.Recopy, Oversized: mirror.Halt, Refused: mirror.Skip}, c.On)
+	require.Equal(t, "{topic}.dead-letter", c.DeadLetter)
 	require.NoError(t, c.Validate())
 }
