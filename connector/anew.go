@@ -29,10 +29,11 @@ func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoi
 		if err != nil {
 			return at, nil, err
 		}
+		next.LeaderEpoch = -1
 		if first >= at.SourceOffset { // if it was deleted, the lane finds that out and tells it
 			break
 		}
-		next.SourceOffset, next.LeaderEpoch = first, -1
+		next.SourceOffset = first
 		tell = func() {
 			c.deps.Events.Emit(events.Of(at.Partition, events.DuplicatesPossible, events.Warning, "what was copied already is copied again").
 				Range(first, at.SourceOffset-1).Because(a.Why))

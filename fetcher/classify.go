@@ -66,8 +66,8 @@ func (e *DivergedError) Error() string {
 	return "the source's log differs from what was read after epoch " + strconv.Itoa(int(e.Epoch)) + ", which ends at offset " + strconv.FormatInt(int64(e.End), 10)
 }
 
-// Parting is the first offset at which the logs differ.
-func (e *DivergedError) Parting() route.Offset { return e.End }
+// Parting gives both fields, for those who know no fetcher.
+func (e *DivergedError) Parting() (epoch int32, end route.Offset) { return e.Epoch, e.End }
 
 // codeName gives an error code's name as a label.
 func codeName(code int16) string {

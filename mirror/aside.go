@@ -31,6 +31,11 @@ type aside struct {
 // barsAt says that nothing is read from an offset on.
 func (a *aside) barsAt(at route.Offset) bool { return a.alone && at >= a.first }
 
+// behind says that all of it lies before an offset.
+func (a *aside) behind(at route.Offset) bool {
+	return a.fault != nil && (a.alone && at > a.first || !a.alone && at >= a.next)
+}
+
 // bar is an offset, or the one from which on nothing is read.
 func (a *aside) bar(at route.Offset) route.Offset {
 	if a.barsAt(at) {
@@ -88,7 +93,7 @@ func (l *Lane) leaveOutLocked() {
 	switch {
 	case a.fault == nil || o.flying.len() > 0 || l.pos.anew.Cause != 0:
 	case !a.alone:
-		if c.SourceOffset >= a.next { // the target has taken all of them
+		if a.behind(c.SourceOffset) { // the target has taken all of them
 			*a = aside{}
 		}
 	case l.in.handled < a.first:

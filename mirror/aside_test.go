@@ -124,6 +124,25 @@ func TestDeadLetterIsKept(t *testing.T) {
 	}
 }
 
+// The source deleted a record that was to be left out before the lane came to it: it read nothing any more.
+func TestRefusedRecordThatTheSourceDeletes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Refused: Skip}})
+	r.openAt()
+	r.feed(4, made{base: 2, numbers: []int{2}}, made{base: 3, numbers: []int{3}})
+	r.take(true, 2, 2)
+	r.refuse(badTime)
+	require.True(t, r.lane.in.aside.alone)
+	_, generation, _ := r.lane.Want()
+	r.lane.in.aside.first, r.lane.in.aside.next = 3, 4 // as if the one behind it had been refused
+	r.lane.Fail(generation, truncatedTo(20))
+	r.hint(stands(1))
+	require.Equal(t, route.Offset(20), r.commit().SourceOffset)
+	_, _, room := r.lane.Want()
+	require.Positive(t, room)
+	r.stale(0)
+}
+
 func TestRightsThatAreMissingAlwaysHalt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Refused: Skip, Oversized: Skip}})

@@ -30,6 +30,7 @@ type intake struct {
 	gap        route.Offset // the records from position up to it are gone from the source; 0 = none
 	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
 	aside      aside        // what the target has refused
+	reigns     []reign      // in order, of those that were read since the lane began
 }
 
 // Want says what the lane would take now: the position with its leader epoch, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
@@ -104,6 +105,7 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 			break
 		}
 		s.Retain(1)
+		l.reignLocked(b.LeaderEpoch(), b.BaseOffset())
 		end := in.aside.bar(b.NextOffset())
 		in.entries = append(in.entries, entry{batch: b, slab: s, first: b.BaseOffset(), next: end, epoch: b.LeaderEpoch(), fetched: now})
 		in.position, in.epoch = end, b.LeaderEpoch()

@@ -82,6 +82,7 @@ type progress struct {
 	doubted   bool
 	lastError string
 	anew      Anew   // why the lane can't go on from its checkpoint
+	begun     int32  // the leader epoch of the checkpoint that the lane began at
 	note      string // what an operator should know of a partition that is well
 }
 
@@ -89,7 +90,7 @@ type progress struct {
 // that nobody remembers can't be taken over).
 func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l := &Lane{plan: plan, stream: s, wake: wake, restless: true}
-	l.pos.checkpoint, l.pos.committed = at, at.SourceOffset
+	l.pos.checkpoint, l.pos.committed, l.pos.begun = at, at.SourceOffset, at.LeaderEpoch
 	l.beginLocked()
 	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
@@ -118,6 +119,9 @@ func (l *Lane) beginLocked() {
 	c := &l.pos.checkpoint
 	l.in.position, l.in.epoch = c.SourceOffset, c.LeaderEpoch
 	l.in.handled, l.in.passed = c.SourceOffset, c.LeaderEpoch
+	if l.in.aside.behind(c.SourceOffset) { // the source has deleted it meanwhile
+		l.in.aside = aside{}
+	}
 }
 
 // movedLocked notes that the acked position has moved, and tells of it.

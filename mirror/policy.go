@@ -110,10 +110,56 @@ func (l *Lane) anewLocked(a Anew) {
 	}
 }
 
-// parting is an error that says up to where the source's log is the one that was read.
+// parting is an error that says which is the last of the leader epochs that were read that the source has too, and where that ends at the source.
 type parting interface {
 	error
-	Parting() route.Offset
+	Parting() (epoch int32, end route.Offset)
+}
+
+// reign is a leader epoch of the source as the lane has read it.
+type reign struct {
+	epoch int32
+	from  route.Offset // its first offset; NoOffset if that was read before the lane began
+}
+
+// mostReigns is how many of them a lane remembers.
+const mostReigns = 8
+
+// reignLocked notes that the source's leader epoch is another one from an offset on.
+func (l *Lane) reignLocked(epoch int32, from route.Offset) {
+	in := &l.in
+	last := reign{l.pos.begun, route.NoOffset}
+	if n := len(in.reigns); n > 0 {
+		last = in.reigns[n-1]
+	}
+	if epoch <= last.epoch {
+		return
+	}
+	if len(in.reigns) == 0 {
+		in.reigns = append(in.reigns, last)
+	}
+	if last.epoch < 0 { // what came before may be of this one, too
+		from = route.NoOffset
+	}
+	if in.reigns = append(in.reigns, reign{epoch, from}); len(in.reigns) > mostReigns {
+		in.reigns = in.reigns[1:]
+		in.reigns[0].from = route.NoOffset
+	}
+}
+
+// partsAtLocked is the first offset at which the source's log may be another one than was read; false if that can't be told. The source knows where
+// the last epoch that it has too ends with it; with what was read that may have ended before.
+func (l *Lane) partsAtLocked(p parting) (at route.Offset, told bool) {
+	epoch, end := p.Parting()
+	if epoch == l.in.epoch {
+		return end, true
+	}
+	for _, r := range l.in.reigns {
+		if r.epoch > epoch {
+			return min(end, r.from), r.from >= 0
+		}
+	}
+	return 0, false
 }
 
 // partLocked decides what becomes of a lane whose source's log is not the one that was read, which f tells.
@@ -123,12 +169,16 @@ func (l *Lane) partLocked(f *route.Fault) *route.Fault {
 		l.anewLocked(Anew{Cause: Again, Why: f.Error()})
 	case Continue:
 		p, told := errors.AsType[parting](f.Err)
+		at := route.NoOffset
+		if told {
+			at, told = l.partsAtLocked(p)
+		}
 		if !told {
 			unknown := *f
 			unknown.Err = fmt.Errorf("%w; no offset is known up to which both are the same, so that nothing can be gone on from: reset the position", f.Err)
 			return &unknown
 		}
-		l.anewLocked(Anew{Cause: Parted, At: p.Parting(), Why: f.Error()})
+		l.anewLocked(Anew{Cause: Parted, At: at, Why: f.Error()})
 	case Halt:
 	}
 	return f

@@ -11,11 +11,14 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// parts is a source's word that its log is another one from an offset on.
-type parts route.Offset
+// parts is a source's word that an epoch of its log ends before what was read.
+type parts struct {
+	epoch int32
+	end   route.Offset
+}
 
-func (parts) Error() string           { return "another log" }
-func (p parts) Parting() route.Offset { return route.Offset(p) }
+func (parts) Error() string                    { return "another log" }
+func (p parts) Parting() (int32, route.Offset) { return p.epoch, p.end }
 func diverges(err error) *route.Fault {
 	f := fault(route.SourceChanged, codeDiverged)
 	f.Err = err
@@ -90,8 +93,8 @@ func TestDivergedSourceByPolicy(t *testing.T) {
 		at     route.Offset
 		why    string
 	}{
-		"halt":                      {Halt, diverges(parts(1)), 0, 0, "another log"},
-		"continue":                  {Continue, diverges(parts(1)), Parted, 1, "another log"},
+		"halt":                      {Halt, diverges(parts{0, 1}), 0, 0, "another log"},
+		"continue":                  {Continue, diverges(parts{0, 1}), Parted, 1, "another log"},
 		"continue, no offset known": {Continue, diverges(errDisk), 0, 0, "reset the position"},
 		"recopy":                    {Recopy, diverges(errDisk), Again, 0, "disk on fire"},
 	} {
@@ -132,4 +135,54 @@ func TestReplacedRecordsByPolicy(t *testing.T) {
 			require.Zero(t, r.lane.Next(), "a retry can't mend it")
 		}
 	}
+}
+
+// What the source says of the last epoch that it has too is not where the logs part, if that epoch ended earlier with what was read: the records of the
+// new leader in between would be missing.
+func TestSourceIsGoneOnFromWhereItPartsFromWhatWasRead(t *testing.T) {
+	t.Parallel()
+	read := []made{{base: 10, numbers: []int{10, 11}, epoch: 3}, {base: 12, numbers: []int{12, 13}, epoch: 5}, {base: 14, numbers: []int{14}, epoch: 7}}
+	for name, row := range map[string]struct {
+		begun int32
+		says  parts
+		at    route.Offset // 0: it can't be told
+	}{
+		"in the epoch that was read last":    {3, parts{7, 14}, 14},
+		"behind the end of an earlier epoch": {3, parts{5, 20}, 14},
+		"within an earlier epoch":            {3, parts{5, 13}, 13},
+		"two epochs are gone":                {3, parts{3, 20}, 12},
+		"all epochs that were read are gone": {3, parts{2, 11}, 0},
+		"it is not known where they began":   {-1, parts{2, 11}, 0},
+		"but where the next one began is":    {-1, parts{3, 20}, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from := firstAt(10)
+			from.LeaderEpoch = row.begun
+			r := newRig(t, from, 1, Plan{On: Policies{Diverged: Continue}})
+			r.hint(fresh)
+			r.epoch = 7
+			r.feed(15, read...)
+			r.lane.Fail(0, diverges(row.says))
+			if row.at == 0 {
+				r.stale(0)
+				r.standsStill("reset the position")
+				return
+			}
+			require.Equal(t, row.at, r.stale(Parted).At)
+		})
+	}
+}
+
+func TestLaneRemembersFewReigns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Diverged: Continue}})
+	r.hint(fresh)
+	for n := range 2 * mostReigns {
+		r.epoch = int32(n + 1)
+		r.feed(route.Offset(n+1), made{base: route.Offset(n), numbers: []int{n}, epoch: r.epoch})
+	}
+	require.Len(t, r.lane.in.reigns, mostReigns)
+	require.Equal(t, route.NoOffset, r.lane.in.reigns[0].from, "what came before is forgotten")
+	require.Equal(t, reign{2 * mostReigns, 2*mostReigns - 1}, r.lane.in.reigns[mostReigns-1])
 }
