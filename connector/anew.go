@@ -11,7 +11,8 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// anew moves a checkpoint to where a partition goes on that can't from there, and gives what is to be told of it once that is stored; nil: nothing is to be stored.
+// anew moves a checkpoint to where a partition goes on that can't from there, and gives what is to be told of it once that is stored; nil: nothing is
+// to be stored.
 func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoint, a mirror.Anew) (offsets.Checkpoint, func(), error) {
 	tell := func() { c.unsure(at, a.Why) }
 	switch a.Cause {
@@ -82,10 +83,11 @@ func (c *Connector) news(p route.Partition, what string) bool {
 
 // renewedHalts halts a partition whose source topic was made anew, and tells that once.
 func (c *Connector) renewedHalts(at offsets.Checkpoint, id route.TopicID) error {
-	why := fmt.Errorf("source topic %s has the id %s, the position is of one with the id %s: it was recreated, and recreated is %s: reset the position to go on",
-		at.Partition.Topic, id, at.SourceTopicID, mirror.Halt)
+	why := fmt.Errorf("source topic %s has the id %s, the position is of one with the id %s: it was recreated, and recreated is %s: "+
+		"reset the position to go on", at.Partition.Topic, id, at.SourceTopicID, mirror.Halt)
 	if c.news(at.Partition, "topic id "+id.String()) {
-		c.deps.Events.Emit(events.Of(at.Partition, events.TopicRecreated, events.Error, "the source topic has another id than the checkpoint: the partition stands still").
+		c.deps.Events.Emit(events.Of(at.Partition, events.TopicRecreated, events.Error,
+			"the source topic has another id than the checkpoint: the partition stands still").
 			Range(at.SourceOffset, at.SourceOffset).Because(why.Error()))
 	}
 	return &haltError{why}

@@ -60,7 +60,8 @@ func TestPartedSourceGoesOnWhereItParts(t *testing.T) {
 	again, err := c.continueFrom(t.Context(), pair, next, anew)
 	require.NoError(t, err)
 	require.Equal(t, next, again, "somebody has seen to it already")
-	behind, err := c.continueFrom(t.Context(), pair, next, mirror.Anew{Cause: mirror.Parted, At: 45, ProducerID: next.ProducerID, ProducerEpoch: next.ProducerEpoch})
+	anew.At, anew.ProducerID, anew.ProducerEpoch = 45, next.ProducerID, next.ProducerEpoch
+	behind, err := c.continueFrom(t.Context(), pair, next, anew)
 	require.NoError(t, err)
 	require.Equal(t, route.Offset(40), behind.SourceOffset, "what is not acknowledged yet is not skipped")
 }
@@ -73,7 +74,10 @@ func TestRecordThatIsLeftOutIsToldBeforeItsOffsetIsStored(t *testing.T) {
 	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
 	require.NoError(t, err)
 	at := known[part.source]
-	anew := mirror.Anew{Cause: mirror.LeftOut, At: at.SourceOffset + 1, Kind: "oversized", Why: "too large", LeaderEpoch: 3, ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch}
+	anew := mirror.Anew{
+		Cause: mirror.LeftOut, At: at.SourceOffset + 1, Kind: "oversized", Why: "too large", LeaderEpoch: 3,
+		ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch,
+	}
 	same, err := c.continueFrom(t.Context(), pair, at, anew)
 	require.NoError(t, err)
 	require.Equal(t, at, same)
@@ -88,7 +92,8 @@ func TestRecordThatIsLeftOutIsToldBeforeItsOffsetIsStored(t *testing.T) {
 	}
 	next, err := c.continueFrom(t.Context(), pair, at, anew)
 	require.NoError(t, err)
-	require.Equal(t, []any{at.SourceOffset + 1, at.ProducerEpoch + 1, int32(0), int32(3)}, []any{next.SourceOffset, next.ProducerEpoch, next.Sequence, next.LeaderEpoch})
+	require.Equal(t, []any{at.SourceOffset + 1, at.ProducerEpoch + 1, int32(0), int32(3)},
+		[]any{next.SourceOffset, next.ProducerEpoch, next.Sequence, next.LeaderEpoch})
 	told := c.deps.Events.Since(0)
 	require.Len(t, told, 1, "told once, however often it is tried")
 	require.Equal(t, events.RangeSkipped, told[0].Type)

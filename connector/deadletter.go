@@ -18,8 +18,8 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// A dead letter is a record that its target topic refuses, on a topic of its own. It is acknowledged there with acks=all before anything is told or
-// stored of it. Who dies in between has it written again by the next owner: a dead letter may come twice, and says by its headers that it is the same.
+// A dead letter is a record that its target topic refuses, on a topic of its own. It is acknowledged there with acks=all before anything is told
+// or stored of it. Who dies in between has it written again by the next owner: a dead letter may come twice, and its headers say that it is the same.
 
 // Headers of a dead letter, behind those of the record. Numbers are decimal.
 const (
@@ -27,7 +27,8 @@ const (
 	headerTopic     = "causeway.source.topic"
 	headerPartition = "causeway.source.partition"
 	headerOffset    = "causeway.source.offset"
-	headerTimestamp = "causeway.source.timestamp" // ms since 1970; the dead letter's own is when it became one, since the old one may be what was refused
+	// headerTimestamp is in ms since 1970. The dead letter's own is when it became one, since the old one may be what was refused.
+	headerTimestamp = "causeway.source.timestamp"
 	headerTarget    = "causeway.target.topic"
 	headerReason    = "causeway.reason"
 )
@@ -60,12 +61,20 @@ func (c *Connector) bury(ctx context.Context, t *pair, at offsets.Checkpoint, a 
 		}
 	}
 	if err != nil {
-		return topic, fmt.Errorf("write the record at offset %d to dead-letter topic %s: %w", a.At, topic, err)
+		return topic, unburied(fmt.Errorf("write the record at offset %d to dead-letter topic %s: %w", a.At, topic, err))
 	}
 	c.mu.Lock()
 	c.buried[at.Partition] = a.At
 	c.mu.Unlock()
 	return topic, nil
+}
+
+// unburied is why a dead letter can't be written; a reason that time won't mend halts the partition.
+func unburied(err error) error {
+	if refused, ok := errors.AsType[*kerr.Error](err); ok && !refused.Retriable || cluster.Classify(err) == cluster.Authorization {
+		return &haltError{err}
+	}
+	return err
 }
 
 // letter is a batch of the record with where it comes from.

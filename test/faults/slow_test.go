@@ -95,6 +95,9 @@ func TestC7RecordTooLargeForTheTarget(t *testing.T) {
 	require.Contains(t, e.Reason, "MESSAGE_TOO_LARGE")
 	_, body := m.health(t)
 	require.Contains(t, body, `"halted":["bulky-0"]`)
+	pass(t, 12*time.Second) // halted partitions are tried again every ten
+	_, metrics := get(t, m.api(t)+"/metrics")
+	require.Regexp(t, `causeway_produce_errors_total\{error="MESSAGE_TOO_LARGE"[^}]*\} 1\n`, metrics, "the record was sent again for nothing")
 	m.stop(t)
 	requireCopy(t, k.Bootstrap(), k.Bootstrap(), other, other+".copy", 1000)
 	require.EqualValues(t, 1, recordsOf(t, k, topic+".copy"))

@@ -174,6 +174,7 @@ func TestC6PurgedBeforeTheyWereCopied(t *testing.T) {
 		require.Equal(t, [3]int64{0, 100, 599}, [3]int64{int64(*e.Partition), *e.FirstOffset, *e.LastOffset})
 	}
 	m.caughtUp(t, topic)
+	require.Equal(t, "offsets 100 to 599 were skipped: source_truncated", m.places(t, topic)[0].Reason)
 	_, metrics := get(t, m.api(t)+"/metrics")
 	require.Regexp(t, `causeway_skipped_records_total\{reason="source_truncated"[^}]*\} 500\n`, metrics)
 	m.stop(t)

@@ -76,7 +76,10 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.Selection = loops.Selection{Include: f.Route.Topics.Include, Exclude: f.Route.Topics.Exclude, Rename: f.Renamed()}
 	cfg.LoopInterval = f.Route.Topics.DiscoverInterval.Duration()
 	on := func(trouble string) mirror.Policy { return mirror.Policy(f.Route.On[trouble]) }
-	cfg.On = mirror.Policies{Truncated: on("truncated"), Recreated: on("recreated"), Diverged: on("diverged"), Oversized: on("oversized"), Refused: on("refused")}
+	cfg.On = mirror.Policies{
+		Truncated: on("truncated"), Recreated: on("recreated"), Diverged: on("diverged"),
+		Oversized: on("oversized"), Refused: on("refused"),
+	}
 	cfg.DeadLetter = f.Route.DeadLetter.Topic
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {
