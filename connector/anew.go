@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/mirror"
@@ -61,7 +60,7 @@ func (c *Connector) leftOut(ctx context.Context, t *pair, at, next offsets.Check
 		}
 		why += "; it is on topic " + topic
 	}
-	if c.news(at.Partition, "left out "+strconv.FormatInt(int64(a.At), 10)) {
+	if c.renewals.news(at.Partition, recordOf(a)) {
 		c.deps.Events.Emit(events.Of(at.Partition, events.RangeSkipped, events.Error, "a record that the target does not take was left out").
 			Range(a.At, a.At).Because(why))
 	}
@@ -72,20 +71,16 @@ func (c *Connector) leftOut(ctx context.Context, t *pair, at, next offsets.Check
 	return next, nil
 }
 
-// news says whether something is told of a partition for the first time: a beginning that fails is tried again.
-func (c *Connector) news(p route.Partition, what string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	fresh := c.said[p] != what
-	c.said[p] = what
-	return fresh
+// recordOf names a record that is left out. After a reset or in a topic that was made anew another one has its offset, or it is left out once more.
+func recordOf(a mirror.Anew) string {
+	return fmt.Sprintf("the record at %d in epoch %d of id %d", a.At, a.ProducerEpoch, a.ProducerID)
 }
 
 // renewedHalts halts a partition whose source topic was made anew, and tells that once.
 func (c *Connector) renewedHalts(at offsets.Checkpoint, id route.TopicID) error {
 	why := fmt.Errorf("source topic %s has the id %s, the position is of one with the id %s: it was recreated, and recreated is %s: "+
 		"reset the position to go on", at.Partition.Topic, id, at.SourceTopicID, mirror.Halt)
-	if c.news(at.Partition, "topic id "+id.String()) {
+	if c.renewals.news(at.Partition, "topic id "+id.String()) {
 		c.deps.Events.Emit(events.Of(at.Partition, events.TopicRecreated, events.Error,
 			"the source topic has another id than the checkpoint: the partition stands still").
 			Range(at.SourceOffset, at.SourceOffset).Because(why.Error()))

@@ -103,4 +103,12 @@ func TestRecordThatIsLeftOutIsToldBeforeItsOffsetIsStored(t *testing.T) {
 	again, err := c.continueFrom(t.Context(), pair, next, anew)
 	require.NoError(t, err)
 	require.Equal(t, next, again)
+
+	back := next // an operator has reset it, and the record is refused again
+	back.SourceOffset, back.ProducerEpoch = at.SourceOffset, next.ProducerEpoch+1
+	require.NoError(t, c.deps.Store.Begin(t.Context(), &next, back))
+	anew.ProducerEpoch = back.ProducerEpoch
+	_, err = c.continueFrom(t.Context(), pair, back, anew)
+	require.NoError(t, err)
+	require.Len(t, c.deps.Events.Since(0), 2, "left out without a word")
 }

@@ -253,7 +253,7 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 	case differ(at.TargetTopicID, t.target.ID):
 		return at, &haltError{fmt.Errorf("target topic %s has the id %s, the positions are of one with the id %s: it was recreated, or the mapping was changed and %s went to another topic before",
 			t.topic.Target, t.target.ID, at.TargetTopicID, t.topic.Source)}
-	case differ(at.SourceTopicID, t.source.ID) && c.replaced(t.source.ID):
+	case differ(at.SourceTopicID, t.source.ID) && c.renewals.replaced(t.source.ID):
 		return at, fmt.Errorf("source: a broker still knows topic %s by the id %s, which it had before it was made anew", t.topic.Source, t.source.ID)
 	case differ(at.SourceTopicID, t.source.ID) && c.cfg.On.Recreated == mirror.Halt:
 		return at, c.renewedHalts(at, t.source.ID)
@@ -375,19 +375,9 @@ func (c *Connector) beginning(ctx context.Context, t *pair, p route.Partition) (
 
 // recreated tells that a recreated source topic begins at its first record: offsets of the old one mean nothing in it.
 func (c *Connector) recreated(was, now offsets.Checkpoint) {
-	c.mu.Lock()
-	c.former[was.SourceTopicID] = struct{}{}
-	c.mu.Unlock()
+	c.renewals.replace(was.SourceTopicID)
 	c.deps.Events.Emit(events.Of(was.Partition, events.TopicRecreated, events.Warning, "the source topic has another id than the checkpoint: it is copied from its first record").
 		Range(now.SourceOffset, was.SourceOffset).Because(fmt.Sprintf("topic id %s, was %s", now.SourceTopicID, was.SourceTopicID)))
-}
-
-// replaced says that a source topic with this id was made anew since. A topic never gets an id back, so a broker that gives it is behind.
-func (c *Connector) replaced(id route.TopicID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.former[id]
-	return ok
 }
 
 func leader(t wire.TopicMetadata, p route.Partition) (int32, error) {

@@ -55,14 +55,12 @@ type Connector struct {
 	start  time.Time
 	drains sync.WaitGroup // partitions on their way out
 
-	claims *claims
-	waits  *purgatory.Purgatory[string] // for acked positions, by source topic
+	claims   *claims
+	renewals *renewals
+	waits    *purgatory.Purgatory[string] // for acked positions, by source topic
 
 	mu        sync.Mutex // guards what follows; taken before a lane's and those of the two ends, never while one of them is held
 	parts     map[route.Partition]*partition
-	former    map[route.TopicID]struct{}       // ids of source topics that were made anew since
-	said      map[route.Partition]string       // what was told last of those that an event must precede
-	buried    map[route.Partition]route.Offset // the last dead letter of each
 	suspended bool
 	settings  map[string]operator.Topic // by topic, of those that have any
 	route     routeState
@@ -124,8 +122,8 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	c := &Connector{
 		cfg: cfg, deps: deps, source: source, target: target, admin: administer(cfg, deps),
 		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
-		parts: map[route.Partition]*partition{}, former: map[route.TopicID]struct{}{}, said: map[route.Partition]string{}, buried: map[route.Partition]route.Offset{}, settings: map[string]operator.Topic{},
-		claims: newClaims(deps.Store, deps.Worker),
+		parts: map[route.Partition]*partition{}, settings: map[string]operator.Topic{},
+		claims: newClaims(deps.Store, deps.Worker), renewals: newRenewals(),
 	}
 	label := deps.Route.String()
 	c.waits = purgatory.New[string]("positions", label, deps.Registerer)

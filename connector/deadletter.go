@@ -44,10 +44,7 @@ func (c *Connector) bury(ctx context.Context, t *pair, at offsets.Checkpoint, a 
 	if topic == t.topic.Target {
 		return topic, &haltError{fmt.Errorf("dead_letter.topic: %s is the target topic itself", topic)}
 	}
-	c.mu.Lock()
-	buried, ok := c.buried[at.Partition]
-	c.mu.Unlock()
-	if ok && buried == a.At { // and what came then failed
+	if c.renewals.isBuried(at.Partition, recordOf(a)) { // and what came then failed
 		return topic, nil
 	}
 	letter, err := c.letter(t, at.Partition, a)
@@ -63,9 +60,7 @@ func (c *Connector) bury(ctx context.Context, t *pair, at offsets.Checkpoint, a 
 	if err != nil {
 		return topic, unburied(fmt.Errorf("write the record at offset %d to dead-letter topic %s: %w", a.At, topic, err))
 	}
-	c.mu.Lock()
-	c.buried[at.Partition] = a.At
-	c.mu.Unlock()
+	c.renewals.bury(at.Partition, recordOf(a))
 	return topic, nil
 }
 
