@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/causeway-mirror/causeway/batch"
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
 )
 
 // A dead letter is a record that its target topic refuses, on a topic of its own. It is acknowledged there with acks=all before anything is told
@@ -36,8 +34,6 @@ const (
 // topicPlaceholder stands for the source topic in the name of a dead-letter topic.
 const topicPlaceholder = "{topic}"
 
-var errNotAnswered = errors.New("the broker's answer does not name the partition")
-
 // bury writes the record of a to the dead-letter topic of its source topic, and returns that topic's name.
 func (c *Connector) bury(ctx context.Context, t *pair, at offsets.Checkpoint, a mirror.Anew) (topic string, err error) {
 	topic = strings.ReplaceAll(c.cfg.DeadLetter, topicPlaceholder, at.Partition.Topic)
@@ -51,7 +47,7 @@ func (c *Connector) bury(ctx context.Context, t *pair, at offsets.Checkpoint, a 
 	if err == nil {
 		err = c.post(ctx, t, topic, at.Partition.Partition, letter)
 	}
-	if errors.Is(err, kerr.MessageTooLarge) { // the topic is for what is too large elsewhere
+	if errors.Is(err, wire.ErrTooLarge) { // the topic is for what is too large elsewhere
 		to := strconv.Itoa((len(letter) + limitStep - 1) / limitStep * limitStep)
 		if err = c.admin.SetTopicConfig(ctx, topic, maxMessage, to); err == nil {
 			err = c.post(ctx, t, topic, at.Partition.Partition, letter)
@@ -66,7 +62,7 @@ func (c *Connector) bury(ctx context.Context, t *pair, at offsets.Checkpoint, a 
 
 // unburied is why a dead letter can't be written; a reason that time won't mend halts the partition.
 func unburied(err error) error {
-	if refused, ok := errors.AsType[*kerr.Error](err); ok && !refused.Retriable || cluster.Classify(err) == cluster.Authorization {
+	if errors.Is(err, wire.ErrRefused) || errors.Is(err, wire.ErrTooLarge) || cluster.Classify(err) == cluster.Authorization {
 		return &haltError{err}
 	}
 	return err
@@ -76,12 +72,15 @@ func unburied(err error) error {
 func (c *Connector) letter(t *pair, p route.Partition, a mirror.Anew) (batch.Batch, error) {
 	var w batch.Rewriter
 	pieces, err := w.Rewrite([]batch.Batch{a.Record}, batch.Options{Map: func(r *batch.Record) (batch.Verdict, error) {
-		r.Headers = append(r.Headers[:len(r.Headers):len(r.Headers)], []batch.Header{
-			{Key: headerCluster, Value: []byte(c.deps.Source.Name)}, {Key: headerTopic, Value: []byte(p.Topic)},
-			{Key: headerPartition, Value: decimal(int64(p.Partition))}, {Key: headerOffset, Value: decimal(int64(a.At))},
-			{Key: headerTimestamp, Value: decimal(r.Timestamp)}, {Key: headerTarget, Value: []byte(t.topic.Target)},
-			{Key: headerReason, Value: []byte(a.Kind + ": " + a.Why)},
-		}...)
+		r.Headers = append(r.Headers[:len(r.Headers):len(r.Headers)],
+			batch.Header{Key: headerCluster, Value: []byte(c.deps.Source.Name)},
+			batch.Header{Key: headerTopic, Value: []byte(p.Topic)},
+			batch.Header{Key: headerPartition, Value: decimal(int64(p.Partition))},
+			batch.Header{Key: headerOffset, Value: decimal(int64(a.At))},
+			batch.Header{Key: headerTimestamp, Value: decimal(r.Timestamp)},
+			batch.Header{Key: headerTarget, Value: []byte(t.topic.Target)},
+			batch.Header{Key: headerReason, Value: []byte(a.Kind + ": " + a.Why)},
+		)
 		r.Timestamp = time.Now().UnixMilli()
 		return batch.Changed, nil
 	}})
@@ -117,17 +116,5 @@ func (c *Connector) post(ctx context.Context, t *pair, topic string, number int3
 	if err != nil {
 		return err
 	}
-	req := kmsg.NewPtrProduceRequest()
-	req.Acks, req.TimeoutMillis = -1, int32(answerTimeout.Milliseconds())
-	req.Topics = []kmsg.ProduceRequestTopic{{Topic: topic, Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: to.Partition, Records: b}}}}
-	resp, err := c.target.Request(ctx, broker, req)
-	if err != nil {
-		return err
-	}
-	for _, got := range resp.(*kmsg.ProduceResponse).Topics { //nolint:forcetypeassert // of that request
-		for i := range got.Partitions {
-			return kerr.ErrorForCode(got.Partitions[i].ErrorCode)
-		}
-	}
-	return errNotAnswered
+	return c.target.Write(ctx, broker, to, b)
 }

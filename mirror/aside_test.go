@@ -181,7 +181,7 @@ func (w *world) restart(o *owner) {
 	a := o.lane.Stale()
 	_, doubted := o.lane.Doubted()
 	newer := w.store.now.ProducerEpoch > o.lane.pos.checkpoint.ProducerEpoch
-	if a.Cause != LeftOut && !(doubted && newer) {
+	if a.Cause != LeftOut && (!doubted || !newer) {
 		return
 	}
 	dies := func() bool { return !w.calm && w.rng.IntN(5) == 0 }

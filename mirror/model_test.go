@@ -146,7 +146,7 @@ func (w *world) check(c offsets.Checkpoint) {
 			}
 		}
 	}
-	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want && c.SourceOffset > 0 && !(w.variant.refusals && c.LeaderEpoch < 0) {
+	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want && c.SourceOffset > 0 && (!w.variant.refusals || c.LeaderEpoch >= 0) {
 		broken("committed %d with leader epoch %d, the source has %d there", c.SourceOffset, c.LeaderEpoch, want)
 	}
 	if got := len(w.target.forwarded(foreignID)); got < before {

@@ -124,7 +124,7 @@ func (o *owner) fetch(source []segment) {
 	if room == 0 || o.fetched != nil {
 		return
 	}
-	if want := epochAt(source, at.Offset); at.LeaderEpoch != want && at.Offset > 0 && !(o.v.refusals && at.LeaderEpoch < 0) {
+	if want := epochAt(source, at.Offset); at.LeaderEpoch != want && at.Offset > 0 && (!o.v.refusals || at.LeaderEpoch >= 0) {
 		broken("wants %d with leader epoch %d, the source has %d there", at.Offset, at.LeaderEpoch, want)
 	}
 	f := &fetch{generation: generation}

@@ -179,7 +179,7 @@ func (l *Lane) partLocked(f *route.Fault) *route.Fault {
 			return &unknown
 		}
 		l.anewLocked(Anew{Cause: Parted, At: at, Why: f.Error()})
-	case Halt:
+	case Halt, Skip, DeadLetter, Raise: // the latter answer another trouble
 	}
 	return f
 }
@@ -191,7 +191,7 @@ func (l *Lane) supersededLocked(f *route.Fault) {
 		l.anewLocked(Anew{Cause: Again, Why: f.Error()})
 	case Continue: // what of it the source still has nobody can say, so it is sent again
 		l.anewLocked(Anew{Cause: Uncounted, Why: f.Error()})
-	case Halt:
+	case Halt, Skip, DeadLetter, Raise: // the latter answer another trouble
 	}
 	l.haltLocked(f)
 }

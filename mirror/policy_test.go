@@ -17,25 +17,30 @@ type parts struct {
 	end   route.Offset
 }
 
-func (parts) Error() string                    { return "another log" }
+func (parts) Error() string { return "another log" }
+
 func (p parts) Parting() (int32, route.Offset) { return p.epoch, p.end }
+
 func diverges(err error) *route.Fault {
 	f := fault(route.SourceChanged, codeDiverged)
 	f.Err = err
 	return f
 }
+
 func (r *rig) stale(cause Cause) Anew {
 	r.t.Helper()
 	a := r.lane.Stale()
 	require.Equal(r.t, cause, a.Cause)
 	return a
 }
+
 func (r *rig) standsStill(why string) {
 	r.t.Helper()
 	s := r.lane.Status()
 	require.Equal(r.t, Halted, s.State)
 	require.Contains(r.t, s.Reason, why)
 }
+
 func truncatedTo(to route.Offset) *route.Fault {
 	f := fault(route.SourceChanged, codeOutOfRange)
 	f.Extent = route.Extent{Start: to, LastStable: to + 10, End: to + 10}

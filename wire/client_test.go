@@ -149,6 +149,29 @@ func TestProducerIDIsAskedForAgainWhileTheBrokerLoads(t *testing.T) {
 	require.ErrorIs(t, err, kerr.CoordinatorLoadInProgress)
 }
 
+func TestWriteTellsWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))
+	c := newClient(t, cluster.Config{Bootstrap: kc.ListenAddrs()}, quick())
+	p := route.Partition{Topic: "a"}
+	require.NoError(t, c.Write(t.Context(), 0, p, someBatch(5, 10)))
+	ends, err := c.ListOffsets(t.Context(), map[route.Partition]int32{p: 0}, AtEnd, false)
+	require.NoError(t, err)
+	require.Equal(t, route.Offset(5), ends[p].Offset)
+	for code, want := range map[*kerr.Error]error{
+		kerr.MessageTooLarge: ErrTooLarge, kerr.InvalidTimestamp: ErrRefused, kerr.TopicAuthorizationFailed: ErrRefused, kerr.NotEnoughReplicas: nil,
+	} {
+		kc.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: code, Count: 1})
+		err := c.Write(t.Context(), 0, p, someBatch(1, 10))
+		require.ErrorIs(t, err, code)
+		if want != nil {
+			require.ErrorIs(t, err, want)
+		} else {
+			require.NotErrorIs(t, err, ErrRefused)
+		}
+	}
+}
+
 func TestListOffsetsFailsPerPartition(t *testing.T) {
 	t.Parallel()
 	kc := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))

@@ -11,6 +11,10 @@ var (
 
 	// ErrClosed is the cause in a LinkError when the connection or the client was closed on our side.
 	ErrClosed = errors.New("closed on our side")
+	// ErrTooLarge says that a topic takes no batch of that size.
+	ErrTooLarge = errors.New("the batch is larger than the topic takes")
+	// ErrRefused says that a topic does not take a batch for what it is.
+	ErrRefused = errors.New("the topic does not take the batch")
 )
 
 // LinkError is a failure of the connection to a broker. Whether the broker did what it was asked for is not known.

@@ -181,6 +181,35 @@ func (c *Client) InitProducerID(ctx context.Context) (id int64, epoch int16, err
 	}
 }
 
+var errUnanswered = errors.New("the answer does not name the partition")
+
+// Write writes one batch to a partition over the control connection to the broker that leads it, and returns when all replicas in sync have it. It is
+// for what is rare: the data path has connections of its own ([Conn.Produce]). Errors: ErrTooLarge, ErrRefused, *LinkError, and the broker's others.
+func (c *Client) Write(ctx context.Context, broker int32, p route.Partition, records []byte) error {
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis = -1, int32(c.cfg.RequestTimeout.Milliseconds())
+	req.Topics = []kmsg.ProduceRequestTopic{{
+		Topic: p.Topic, Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: p.Partition, Records: records}},
+	}}
+	resp, err := request[*kmsg.ProduceResponse](ctx, c, broker, req)
+	if err != nil {
+		return err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return fmt.Errorf("write to %s: %w", p, errUnanswered)
+	}
+	err = kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
+		return fmt.Errorf("write to %s: %w: %w", p, ErrTooLarge, err)
+	case !kerr.IsRetriable(err):
+		return fmt.Errorf("write to %s: %w: %w", p, ErrRefused, err)
+	}
+	return fmt.Errorf("write to %s: %w", p, err)
+}
+
 // request is Request with the answer's type.
 func request[R kmsg.Response](ctx context.Context, c *Client, broker int32, req kmsg.Request) (resp R, err error) {
 	r, err := c.Request(ctx, broker, req)
