@@ -49,7 +49,7 @@ func (c *Connector) bury(ctx context.Context, t *pair, at offsets.Checkpoint, a 
 	}
 	if errors.Is(err, wire.ErrTooLarge) { // the topic is for what is too large elsewhere
 		to := strconv.Itoa((len(letter) + limitStep - 1) / limitStep * limitStep)
-		if err = c.admin.SetTopicConfig(ctx, topic, maxMessage, to); err == nil {
+		if err = c.admin.target.SetTopicConfig(ctx, topic, maxMessage, to); err == nil {
 			err = c.post(ctx, t, topic, at.Partition.Partition, letter)
 		}
 	}
@@ -100,7 +100,7 @@ func (c *Connector) post(ctx context.Context, t *pair, topic string, number int3
 	}
 	parts := m.Topics[topic].Partitions
 	if len(parts) == 0 && c.cfg.CreateTopics {
-		if err = c.admin.CreateTopic(ctx, cluster.TopicSpec{Name: topic, Partitions: int32(len(t.target.Partitions)), ReplicationFactor: -1}); err != nil {
+		if err = c.admin.target.CreateTopic(ctx, cluster.TopicSpec{Name: topic, Partitions: int32(len(t.target.Partitions)), ReplicationFactor: -1}); err != nil {
 			return uncreated(err)
 		}
 		if m, err = c.target.Metadata(ctx, topic); err != nil {

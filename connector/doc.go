@@ -9,7 +9,7 @@
 // store and for what is in flight, never for a cluster of Kafka that is away.
 //
 // What operators ask it does too: Configure (pauses, limits), Retry, and Reset, which sets a position back or ahead, with events of what is copied
-// again or not at all. Else that is done by policy alone (Config.On): lanes say why they can't go on, and where (anew.go, docs/adr/012).
+// again or not at all. Else that is done by policy alone (Config.On): lanes say why they can't go on, and where (anew.go, docs/adr/013).
 //
 // Run owns all goroutines: the parts, the control loop, one per partition that is being drained, and that of who waits for positions. It must not
 // import helix, statemodel, controller or api.

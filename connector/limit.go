@@ -64,7 +64,7 @@ func (c *Connector) raise(ctx context.Context, configs map[string]map[string]str
 			continue
 		}
 		to := (need + limitStep - 1) / limitStep * limitStep
-		if err := c.admin.SetTopicConfig(ctx, topic, maxMessage, strconv.Itoa(to)); err != nil {
+		if err := c.admin.target.SetTopicConfig(ctx, topic, maxMessage, strconv.Itoa(to)); err != nil {
 			c.deps.Log.Warn("a target topic's limit can't be raised", "topic", topic, "max_message_bytes", to, "err", err)
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 //	a record was refused     the lane is read up to it, and no further
 //	all before it is acked   the partition is started anew behind it, by whoever stores its checkpoints
 //
-// An owner that dies in between leaves nothing behind: the next one is refused the same record (docs/adr/012).
+// An owner that dies in between leaves nothing behind: the next one is refused the same record (docs/adr/013).
 
 // aside is what the target has refused. The zero aside is nothing.
 type aside struct {
