@@ -108,7 +108,7 @@ func standing(s *controller.State, topic controller.Topic, p route.Partition, ow
 	case topic.Off(p.Partition):
 		return api.StatePaused, "it is blacklisted"
 	case s.Paused(p.Topic):
-		return api.StatePaused, "its topic is"
+		return api.StatePaused, "its topic is paused"
 	}
 	switch s.Views[p.Topic][p.Partition][owner] {
 	case controller.Online:

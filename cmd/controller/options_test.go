@@ -249,7 +249,7 @@ func TestAPortThatIsTakenIsToldInOneLine(t *testing.T) {
 	s.server.Listen = "256.0.0.1:1"
 	var out bytes.Buffer
 	require.Equal(t, exitFailure, report(serve(context.Background(), s, &out), &out))
-	require.Contains(t, out.String(), "listen on 256.0.0.1:1")
+	require.Contains(t, out.String(), `server.listen "256.0.0.1:1": listen tcp`)
 }
 
 // A controller that had to stop ended as one that was configured wrongly.

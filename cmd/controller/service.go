@@ -21,6 +21,7 @@ import (
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/lines"
+	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/offsets/zk"
 )
 
@@ -67,7 +68,7 @@ func open(ctx context.Context, s settings, log hclog.Logger) (*service, error) {
 	v := &service{settings: s, log: log}
 	var err error
 	if v.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.server.Listen); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", s.server.Listen, err)
+		return nil, native.Fault("server.listen", s.server.Listen, err.Error())
 	}
 	if err = v.assemble(ctx); err != nil {
 		v.close()

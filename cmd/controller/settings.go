@@ -82,7 +82,7 @@ func fromNative(path string) (settings, error) {
 		return settings{}, err
 	}
 	if err := errors.Join(f.ValidateRoute(), f.ValidateCoordination(), f.ValidateOffsets(native.StoreZooKeeper), f.ValidateController(), f.ValidateServer(), f.ValidateLog()); err != nil {
-		return settings{}, native.Prefixed(err, path+": ")
+		return settings{}, native.Prefixed(native.Unflagged(err), path+": ")
 	}
 	filter, err := f.Filter()
 	if err != nil {

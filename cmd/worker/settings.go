@@ -52,7 +52,7 @@ func fromNative(path string) (settings, error) {
 	err := errors.Join(s.ValidateRoute(), s.ValidateWorker(), s.ValidateCoordination(),
 		s.ValidateOffsets(native.StoreZooKeeper, native.StoreFile), s.ValidateServer(), s.ValidateLog())
 	s.id, s.rateable = s.WorkerID("worker"), true
-	return s, native.Prefixed(err, path+": ")
+	return s, native.Prefixed(native.Unflagged(err), path+": ")
 }
 
 // fault is one thing wrong with an old option.

@@ -2,9 +2,12 @@ package classic
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/causeway-mirror/causeway/internal/conf"
 )
 
 // Option is one option of a program.
@@ -24,9 +27,14 @@ type Values struct {
 }
 
 // UnknownError is an option that the program does not have.
-type UnknownError struct{ Name string }
+type UnknownError struct {
+	Name string
+	hint string // of the option that may be meant
+}
 
-func (e *UnknownError) Error() string { return fmt.Sprintf("-%s: there is no such option", e.Name) }
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("-%s: there is no such option%s", e.Name, e.hint)
+}
 
 // MissingValueError is an option at the end of the line, or before another one.
 type MissingValueError struct{ Name string }
@@ -61,7 +69,7 @@ func Parse(args []string, options []Option, flags ...string) (*Values, error) {
 			continue
 		}
 		if _, known := v.options[name]; !known {
-			return nil, &UnknownError{Name: name}
+			return nil, &UnknownError{Name: name, hint: conf.DidYouMean(name, slices.Sorted(maps.Keys(v.options)), "-")}
 		}
 		if !joined {
 			if len(args) == 0 || isOption(args[0]) {

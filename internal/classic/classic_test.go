@@ -37,6 +37,9 @@ func TestWrongLinesAreRefused(t *testing.T) {
 	var unknown *UnknownError
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "prot", unknown.Name)
+	require.EqualError(t, err, `-prot: there is no such option, did you mean "-port"?`)
+	_, err = Parse([]string{"-zookeeper", "a:1"}, options)
+	require.EqualError(t, err, "-zookeeper: there is no such option")
 	for _, args := range [][]string{{"-port"}, {"-port", "-delay", "1"}} {
 		_, err = Parse(args, options)
 		var missing *MissingValueError

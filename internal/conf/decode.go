@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -65,6 +66,8 @@ func parse(data []byte) (*yaml.Node, error) {
 		return nil, nil //nolint:nilnil // an empty file is a valid one that sets nothing
 	case err != nil && bytes.Contains(data, []byte("${")):
 		return nil, fmt.Errorf("parse configuration: %w (inside { } a value with ${…} needs quotes)", err)
+	case err != nil && strings.Contains(err.Error(), "cannot start any token") && bytes.ContainsRune(data, '\t'):
+		return nil, fmt.Errorf("parse configuration: %w (a tab? YAML is indented by spaces)", err)
 	case err != nil:
 		return nil, fmt.Errorf("parse configuration: %w", err)
 	}

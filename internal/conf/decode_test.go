@@ -118,6 +118,7 @@ func TestFaults(t *testing.T) {
 		{"variable without name", "source:\n  name: a ${}", `${ without name and }`},
 		{"secret in the wrong place", `streams: ${SECRET}`, `line 1: streams: want a whole number, got what ${SECRET} stands for`},
 		{"secret as a size", `memory: ${SECRET}`, `line 1: memory: what ${SECRET} stands for is refused`},
+		{"a tab", "source:\n\tname: a", "found character that cannot start any token (a tab? YAML is indented by spaces)"},
 		{"not yaml", "a: [", "parse configuration: yaml: line"},
 		{"variable in flow", "source: {name: ${HOST}}", "needs quotes"},
 		{"second document", "streams: 1\n---\nstreams: 2", "a second document"},

@@ -13,11 +13,29 @@ func hint(name string, known map[string]reflect.Type) string {
 	if len(names) == 0 {
 		return ", none is known here"
 	}
-	best := slices.MinFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	if distance(name, best) > max(len(name), len(best))/2 && !strings.HasPrefix(best, name) {
+	best, near := nearest(name, names)
+	if !near {
 		return ", known are " + strings.Join(names, ", ") + "; nearest is \"" + best + "\""
 	}
 	return ", did you mean \"" + best + "\"?"
+}
+
+// DidYouMean asks behind an unknown name whether the nearest known one is meant, which is shown with a prefix such as --; empty if none is near.
+func DidYouMean(name string, known []string, prefix string) string {
+	best, near := nearest(name, known)
+	if !near {
+		return ""
+	}
+	return ", did you mean \"" + prefix + best + "\"?"
+}
+
+// nearest finds the known name that most resembles another one, and whether it is near enough to be meant.
+func nearest(name string, known []string) (best string, near bool) {
+	if len(known) == 0 {
+		return "", false
+	}
+	best = slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
+	return best, distance(name, best) <= max(len(name), len(best))/2 || strings.HasPrefix(best, name)
 }
 
 // distance is how many letters must be inserted, deleted, replaced or swapped with their neighbour; case and the kind of dash don't count.

@@ -98,6 +98,16 @@ func notNegative(key string, d conf.Duration) error {
 	return Fault(key, d.String(), "must be 0s or more")
 }
 
+// Unflagged leaves out of the errors that were joined into err the flags that are named beside keys, for programs that have none.
+func Unflagged(err error) error {
+	return each(err, func(e error) error { return &unflaggedError{e} })
+}
+
+type unflaggedError struct{ err error }
+
+func (e *unflaggedError) Error() string { return flagName.ReplaceAllString(e.err.Error(), "") }
+func (e *unflaggedError) Unwrap() error { return e.err }
+
 // Prefixed puts a text before each of the errors that were joined into err.
 func Prefixed(err error, prefix string) error {
 	return each(err, func(err error) error { return fmt.Errorf("%s%w", prefix, err) })

@@ -27,7 +27,11 @@ func compilePattern(text string) (pattern, error) {
 	}
 	// First the author's own text: a stray parenthesis must not find its partner in our frame.
 	if _, err := regexp.Compile(text); err != nil {
-		return pattern{}, fmt.Errorf("not a regular expression (RE2): %w", err)
+		hint := ""
+		if text == "*" {
+			hint = ` (all topics are ".*")`
+		}
+		return pattern{}, fmt.Errorf("not a regular expression (RE2): %w%s", err, hint)
 	}
 	re, err := regexp.Compile(`^(?:` + text + `)$`)
 	if err != nil {

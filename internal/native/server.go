@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,5 +149,9 @@ func unreadable(key, path string, err error) error {
 	if cause, ok := errors.AsType[*os.PathError](err); ok {
 		err = cause.Err // the path is told already
 	}
-	return Fault(key, path, "cannot be read: "+err.Error())
+	reason := "cannot be read: " + err.Error()
+	if whole, absErr := filepath.Abs(path); absErr == nil && whole != path {
+		reason += " (looked for at " + whole + ")"
+	}
+	return Fault(key, path, reason)
 }

@@ -60,6 +60,7 @@ func TestEveryFaultOfTheServerIsToldWithoutWhatIsSecret(t *testing.T) {
 		{"no such authority", func(s *Server) { s.TLS.CAFile = "/nosuch" }, `server.tls.ca_file "/nosuch": cannot be read: no such file or directory`},
 		{"no authority", func(s *Server) { s.TLS.CAFile = key }, `server.tls.ca_file "` + key + `": holds no certificate in PEM`},
 		{"no token file", func(s *Server) { s.Auth.TokenFile = "/nosuch" }, `server.auth.token_file "/nosuch": cannot be read: no such file or directory`},
+		{"token file of another folder", func(s *Server) { s.Auth.TokenFile = "nosuch" }, `server.auth.token_file "nosuch": cannot be read: no such file or directory (looked for at /`},
 		{"empty token", func(s *Server) { s.Auth.TokenFile = fileWith(t, " \n") }, `: is empty`},
 		{"two words", func(s *Server) { s.Auth.TokenFile = fileWith(t, "s3cret s3cret") }, `must hold one token without spaces`},
 		{"none allowed", func(s *Server) { s.MaxConnectionsPerAddress = 0 }, `server.max_connections_per_address "0": must be at least 1`},

@@ -72,6 +72,20 @@ func TestPoliciesAreThoseThatAreThere(t *testing.T) {
 	}
 }
 
+// TestProgramsWithoutFlagsNameNone: a worker told of `server.listen (--listen)`, which it does not have.
+func TestProgramsWithoutFlagsNameNone(t *testing.T) {
+	t.Parallel()
+	f := Default()
+	f.Server.Listen, f.Route.Source.Name = "8080", ""
+	err := Unflagged(errors.Join(f.ValidateServer(), f.ValidateRoute()))
+	require.ErrorContains(t, err, `server.listen "8080": must be HOST:PORT or :PORT`)
+	require.ErrorContains(t, err, "route.source: bootstrap: ")
+	require.NotContains(t, err.Error(), "(--")
+	var fault *FaultError
+	require.ErrorAs(t, err, &fault)
+	require.NoError(t, Unflagged(nil))
+}
+
 func TestNamesHaveDefaults(t *testing.T) {
 	t.Parallel()
 	f := Default()
