@@ -185,7 +185,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil && r.ContentLength != 0 {
-		fail(w, http.StatusUnprocessableEntity, "invalid", "the body is not what it should be: "+strings.TrimPrefix(err.Error(), "json: "))
+		fail(w, http.StatusUnprocessableEntity, "invalid", misread(err))
 		return false
 	}
 	return true

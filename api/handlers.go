@@ -86,11 +86,7 @@ func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}
-	parts := s.deps.Mirror.Snapshot().Partitions
-	if topic := q.Get("topic"); topic != "" {
-		parts = partitionsOf(parts, topic)
-	}
-	out, ok := pageOf(w, r, topicLister(), totalsOfTopics(parts))
+	out, ok := pageOf(w, r, topicLister(), totalsOfTopics(s.partitionsOf(q.Get("topic"))))
 	if !ok {
 		return
 	}
@@ -104,10 +100,9 @@ func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) topic(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("topic")
-	mirror := s.deps.Mirror.Snapshot()
-	parts := partitionsOf(mirror.Partitions, name)
+	parts := s.partitionsOf(name)
 	if len(parts) == 0 {
-		failUnknown(w, mirror, name)
+		s.failUnknown(w, name)
 		return
 	}
 	t := totalsOfTopics(parts)[0]
@@ -116,11 +111,7 @@ func (s *Server) topic(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) partitions(w http.ResponseWriter, r *http.Request) {
-	parts := s.deps.Mirror.Snapshot().Partitions
-	if topic := r.URL.Query().Get("topic"); topic != "" {
-		parts = partitionsOf(parts, topic)
-	}
-	answerList(w, r, partitionLister(), parts)
+	answerList(w, r, partitionLister(), s.partitionsOf(r.URL.Query().Get("topic")))
 }
 
 func (s *Server) excluded(w http.ResponseWriter, r *http.Request) {
@@ -136,8 +127,8 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}
-	if mirror := s.deps.Mirror.Snapshot(); topic != "" && len(partitionsOf(mirror.Partitions, topic)) == 0 {
-		failUnknown(w, mirror, topic)
+	if topic != "" && len(s.partitionsOf(topic)) == 0 {
+		s.failUnknown(w, topic)
 		return
 	}
 	s.extend(w, timeout)
@@ -150,7 +141,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 	case ok:
 		answer(w, http.StatusOK, Waited{Topic: topic, LagRecords: present})
 	default:
-		message := fmt.Sprintf("still %d records behind", present)
+		message := fmt.Sprintf("still %d records behind", present) + standstill(s.partitionsOf(topic))
 		if err != nil && present == 0 { // time ran out before it was known how much lacks
 			message, present = err.Error(), -1
 		}
@@ -158,10 +149,25 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// partitionsOf gives the partitions of a topic as they are now, in order of their numbers, or all of them if it is "".
+func (s *Server) partitionsOf(topic string) []Partition {
+	parts := s.deps.Mirror.Snapshot().Partitions
+	if topic == "" {
+		return parts
+	}
+	return partitionsOf(parts, topic)
+}
+
 // failUnknown answers a call about a topic of which the mirror has nothing: not yet, if it still starts.
-func failUnknown(w http.ResponseWriter, mirror Snapshot, topic string) {
+func (s *Server) failUnknown(w http.ResponseWriter, topic string) {
 	message := fmt.Sprintf("topic %q is not mirrored", topic)
-	if mirror.State == StateStarting {
+	for _, e := range s.deps.Mirror.Excluded() {
+		if e.Topic == topic {
+			message += ": " + e.Reason
+			break
+		}
+	}
+	if mirror := s.deps.Mirror.Snapshot(); mirror.State == StateStarting {
 		message += "; the mirror is still starting: " + mirror.Reason
 	}
 	fail(w, http.StatusNotFound, "not_found", message)

@@ -176,6 +176,14 @@ func decode(r *http.Request, into any) error {
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return fmt.Errorf("%w: %s: %s: must be a number", ErrInvalid, wrong.Field, wrong.Value)
 	default:
-		return fmt.Errorf("%w: the body is not what it should be: %s", ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
+		return fmt.Errorf("%w: %s", ErrInvalid, misread(err))
 	}
+}
+
+// misread says what is wrong with a body that could not be read as it should be.
+func misread(err error) string {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return "the body is not JSON: " + syntax.Error()
+	}
+	return "the body is not what it should be: " + strings.TrimPrefix(err.Error(), "json: ")
 }

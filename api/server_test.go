@@ -187,7 +187,7 @@ func TestWaitClaimsNoLagThatItDoesNotKnow(t *testing.T) {
 	h := newHarness(t)
 	h.mirror.lag.Store(42)
 	_, _, body := h.do(t, "GET", "/api/v1/wait?topic=orders&timeout=10ms")
-	require.Contains(t, body, `"message":"still 42 records behind"`, "for how long was waited, the caller knows")
+	require.Contains(t, body, `"message":"still 42 records behind; 1 of 2 partitions is halted, orders-2: record too large"`, "for how long was waited, the caller knows")
 	h.mirror.err = fmt.Errorf("read the source's ends: dial a:9092: %w", context.DeadlineExceeded)
 	code, _, body := h.do(t, "GET", "/api/v1/wait?topic=orders&timeout=0s")
 	require.Equal(t, http.StatusRequestTimeout, code)
@@ -205,6 +205,79 @@ func TestTopicOfUnknownLagIsNotSaidToHaveNone(t *testing.T) {
 	require.Len(t, topics, 2)
 	require.Equal(t, int64(-1), topics[0].LagRecords)
 	require.Equal(t, int64(3), topics[1].LagRecords)
+}
+
+// TestRouteOfUnknownLagIsNotSaidToHaveNone: `lag 0` stood beside clusters that could not be reached, and beside partitions that were all halted.
+func TestRouteOfUnknownLagIsNotSaidToHaveNone(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		in   Snapshot
+		want int64
+	}{
+		{"not begun", Snapshot{State: StateStarting}, -1},
+		{"nothing to mirror", Snapshot{State: StateMirroring}, 0},
+		{"none is known", Snapshot{State: StateMirroring, Partitions: []Partition{{LagRecords: -1}, {LagRecords: -1}}}, -1},
+		{"one is known", Snapshot{State: StateDegraded, Partitions: []Partition{{LagRecords: -1}, {LagRecords: 3}}}, 3},
+		{"none", Snapshot{State: StateMirroring, Partitions: []Partition{{LagRecords: 0}}}, 0},
+	} {
+		require.Equal(t, row.want, totalsOfRoute("r", row.in).LagRecords, row.name)
+	}
+}
+
+// TestRouteOfWhichNothingMovesIsNotMirroring: all ten partitions were halted, or had no worker, and the route was `mirroring`.
+func TestRouteOfWhichNothingMovesIsNotMirroring(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name          string
+		in            Snapshot
+		state, reason string
+	}{
+		{"all halted", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StateHalted}, {State: StateHalted}}}, "halted", "all 2 partitions"},
+		{"the only one halted", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StateHalted}}}, "halted", "its only partition"},
+		{"no worker", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StateUnassigned}, {State: StateUnassigned}}}, "unassigned", "all 2 partitions"},
+		{"one moves", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StateHalted}, {State: StateMirroring}}}, "mirroring", ""},
+		{"each has something else", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StateHalted}, {State: StateUnassigned}}}, "mirroring", ""},
+		{"paused", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StatePaused}}}, "mirroring", ""},
+		{"it has a reason of its own", Snapshot{State: StateDegraded, Reason: "target b", Partitions: []Partition{{State: StateHalted}}}, "degraded", "target b"},
+		{"stands by", Snapshot{State: StateMirroring, Reason: "another controller leads"}, "mirroring", "another controller leads"},
+	} {
+		got := totalsOfRoute("r", row.in)
+		require.Equal(t, row.state, got.State, row.name)
+		require.Equal(t, row.reason, got.Reason, row.name)
+	}
+}
+
+// TestWaitThatRunsOutSaysWhatIsHalted: "still 79051 records behind" did not tell that nothing moved any more.
+func TestWaitThatRunsOutSaysWhatIsHalted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.mirror.lag.Store(42)
+	for _, row := range []struct {
+		states  []string
+		message string
+	}{
+		{[]string{StateMirroring, StateMirroring}, "still 42 records behind"},
+		{[]string{StateMirroring, StateHalted}, "still 42 records behind; 1 of 2 partitions is halted, orders-1: too large"},
+		{[]string{StateHalted, StateHalted}, "still 42 records behind; all 2 partitions are halted, orders-0: too large"},
+	} {
+		h.mirror.snapshot.Partitions = []Partition{{Topic: "bills", State: StateHalted}}
+		for p, state := range row.states {
+			h.mirror.snapshot.Partitions = append(h.mirror.snapshot.Partitions, Partition{Topic: "orders", Partition: int32(p), State: state, Reason: "too large"})
+		}
+		_, _, body := h.do(t, "GET", "/api/v1/wait?topic=orders&timeout=1ms")
+		require.Contains(t, body, `"message":"`+row.message+`"`)
+	}
+}
+
+// TestATopicThatIsNotMirroredHasItsReason: it is known to who asks for the topics that are left out, and was kept from who waits for one.
+func TestATopicThatIsNotMirroredHasItsReason(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, path := range []string{"/api/v1/topics/gone", "/api/v1/wait?topic=gone"} {
+		_, _, body := h.do(t, "GET", path)
+		require.Contains(t, body, `"message":"topic \"gone\" is not mirrored: does not exist"`)
+	}
 }
 
 func TestATopicMayNotBeMirroredYet(t *testing.T) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -10,15 +11,63 @@ import (
 
 // totalsOfRoute sums a snapshot up.
 func totalsOfRoute(name string, s Snapshot) Route {
-	r := Route{Name: name, State: s.State, Reason: s.Reason, Partitions: map[string]int{}}
+	r := Route{Name: name, State: s.State, Reason: s.Reason, Partitions: map[string]int{}, LagRecords: -1}
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		r.Partitions[p.State]++
-		r.LagRecords += max(p.LagRecords, 0)
+		if p.LagRecords >= 0 {
+			r.LagRecords = max(r.LagRecords, 0) + p.LagRecords
+		}
 		r.RecordsPerSecond += p.RecordsPerSecond
 		r.BytesPerSecond += p.BytesPerSecond
 	}
+	n := len(s.Partitions)
+	if s.State != StateMirroring {
+		return r
+	}
+	if n == 0 {
+		r.LagRecords = 0 // there is nothing that could lack
+	}
+	for _, state := range []string{StateHalted, StateUnassigned} {
+		if n > 0 && r.Partitions[state] == n {
+			r.State, r.Reason = state, all(n)
+		}
+	}
 	return r
+}
+
+// all names all partitions of a route or a topic, of which there are n.
+func all(n int) string {
+	if n == 1 {
+		return "its only partition"
+	}
+	return "all " + strconv.Itoa(n) + " partitions"
+}
+
+// standstill says which of some partitions are halted, as a sentence goes on; "" if none is.
+func standstill(parts []Partition) string {
+	halted, first := 0, -1
+	for i := range parts {
+		if parts[i].State == StateHalted {
+			if halted++; first < 0 {
+				first = i
+			}
+		}
+	}
+	var which string
+	switch n := len(parts); {
+	case halted == 0:
+		return ""
+	case halted == n && n > 1:
+		which = all(n) + " are"
+	case halted == n:
+		which = all(n) + " is"
+	case halted == 1:
+		which = fmt.Sprintf("1 of %d partitions is", n)
+	default:
+		which = fmt.Sprintf("%d of %d partitions are", halted, n)
+	}
+	return fmt.Sprintf("; %s halted, %s: %s", which, parts[first].id(), parts[first].Reason)
 }
 
 // totalsOfTopics groups partitions by topic, in order of names.
@@ -78,11 +127,14 @@ func readiness(s Snapshot) Readiness {
 		}
 		return r
 	}
-	if n := len(s.Partitions); n > 0 && len(r.Halted) == n {
-		r.Reason = "all " + strconv.Itoa(n) + " partitions are halted"
-		return r
+	switch n := len(s.Partitions); {
+	case n == 0 || len(r.Halted) < n:
+		r.Ready = true
+	case n == 1:
+		r.Reason = all(n) + " is halted"
+	default:
+		r.Reason = all(n) + " are halted"
 	}
-	r.Ready = true
 	return r
 }
 

@@ -45,6 +45,8 @@ const (
 	StateDegraded  = "degraded"
 	StateDraining  = "draining"
 	StateStopped   = "stopped"
+
+	StateUnassigned = "unassigned" // in a cluster: no worker has it
 )
 
 // Partition is one source partition as the API shows it. Offsets are -1 where they are not known.
@@ -101,8 +103,8 @@ type Route struct {
 	Name             string         `json:"name"`
 	State            string         `json:"state"`
 	Reason           string         `json:"reason"`
-	Partitions       map[string]int `json:"partitions"` // by state
-	LagRecords       int64          `json:"lag_records"`
+	Partitions       map[string]int `json:"partitions"`  // by state
+	LagRecords       int64          `json:"lag_records"` // of the partitions whose lag is known; -1 = of none
 	RecordsPerSecond float64        `json:"records_per_second"`
 	BytesPerSecond   float64        `json:"bytes_per_second"`
 }
