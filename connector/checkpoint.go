@@ -57,15 +57,16 @@ func (c *Connector) firstCheckpoints(ctx context.Context, t *pair, known map[rou
 		number, shared := t.align.Target(source.Partition)
 		return ends[route.Partition{Topic: t.topic.Target, Partition: number}], shared
 	}
-	for source := range sources { // all or none: where nothing was discovered, the others count as added later once one has begun
+	inOrder := slices.SortedFunc(maps.Keys(sources), route.Partition.Compare)
+	for _, source := range inOrder { // all or none: where nothing was discovered, the others count as added later once one has begun
 		end, _ := targetEnd(source)
 		if err := errors.Join(begins[source].Err, end.Err); err != nil {
-			return fmt.Errorf("find where %s begins: %w", source, err)
+			return fmt.Errorf("find where %s begins, which its topic's new partitions do together: %w", source, err)
 		}
 	}
 	firsts := make([]offsets.Beginning, 0, len(sources))
 	var held []route.Partition // whose target holds records already
-	for _, source := range slices.SortedFunc(maps.Keys(sources), route.Partition.Compare) {
+	for _, source := range inOrder {
 		end, shared := targetEnd(source)
 		first := offsets.Checkpoint{
 			Partition: source, SourceOffset: begins[source].Offset, TargetOffset: end.Offset,
@@ -251,7 +252,8 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 	var tell func()
 	switch {
 	case differ(at.TargetTopicID, t.target.ID):
-		return at, &haltError{fmt.Errorf("target topic %s has the id %s, the positions are of one with the id %s: it was recreated, or the mapping was changed and %s went to another topic before",
+		return at, &haltError{fmt.Errorf("target topic %s has the id %s, the positions are of one with the id %s: it was recreated, or the mapping was changed and %s went to another topic before; "+
+			"undo that, or copy anew: causeway partitions reset --to earliest",
 			t.topic.Target, t.target.ID, at.TargetTopicID, t.topic.Source)}
 	case differ(at.SourceTopicID, t.source.ID) && c.renewals.replaced(t.source.ID):
 		return at, fmt.Errorf("source: a broker still knows topic %s by the id %s, which it had before it was made anew", t.topic.Source, t.source.ID)

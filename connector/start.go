@@ -128,7 +128,7 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	if kind == events.CheckpointMissing {
 		c.refuseResets(parts, err)
 	}
-	if news && !errors.Is(err, context.Canceled) {
+	if news && len(fresh) == 0 && !errors.Is(err, context.Canceled) { // events are logged, too
 		c.deps.Log.Warn("partitions can't be started yet", "partitions", len(parts), "first", parts[0].source.String(), "err", err)
 	}
 }
@@ -387,12 +387,7 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	if err := c.firstCheckpoints(ctx, t, known); errors.As(err, &broken) {
 		return err
 	} else if err != nil {
-		c.leaveOutIf(t, func(p *partition) error {
-			if _, begun := known[p.source]; begun {
-				return nil
-			}
-			return err
-		})
+		c.leaveOutNew(t, known, err)
 	}
 	ready := map[route.Partition]offsets.Checkpoint{}
 	c.leaveOutIf(t, func(p *partition) (err error) {
@@ -437,6 +432,19 @@ func (c *Connector) leaveOutIf(t *pair, reason func(*partition) error) {
 		}
 		return err != nil
 	})
+}
+
+// leaveOutNew takes those out of t.parts that have no checkpoint yet, and tells of all of them at once why: they begin together.
+func (c *Connector) leaveOutNew(t *pair, known map[route.Partition]offsets.Checkpoint, reason error) {
+	var left []*partition
+	t.parts = slices.DeleteFunc(t.parts, func(p *partition) bool {
+		_, begun := known[p.source]
+		if !begun {
+			left = append(left, p)
+		}
+		return !begun
+	})
+	c.blocked(left, reason)
 }
 
 // leaveOutUnknown halts partitions that were asked for and that the source does not have.

@@ -1,8 +1,10 @@
 package connector
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,4 +146,28 @@ func TestResetOfAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	c.blocked([]*partition{c.parts[part]}, storeError("load checkpoint", offsets.ErrMissing))
 	require.ErrorIs(t, <-ended, offsets.ErrMissing)
 	require.Nil(t, c.wished(c.parts[part]), "another one may be asked for")
+}
+
+// Six new partitions of which one had no leader yet wrote six warnings, most of them with another partition's error.
+func TestNewPartitionsThatCantBeginAreToldOnce(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	c := idle(t, &logged)
+	pair, part := one(t, c, nil)
+	begun, fresh, late := part, &partition{source: route.Partition{Topic: "t", Partition: 1}}, &partition{source: route.Partition{Topic: "t", Partition: 2}}
+	pair.parts = append(pair.parts, fresh, late)
+	known := map[route.Partition]offsets.Checkpoint{begun.source: {}}
+	logged.Reset()
+	c.leaveOutNew(pair, known, errors.New("find where t-2 begins")) //nolint:err113 // any reason
+	require.Equal(t, []*partition{begun}, pair.parts)
+	require.Equal(t, 1, strings.Count(logged.String(), "partitions can't be started yet: partitions=2 first=t-1"), logged.String())
+	require.Equal(t, "find where t-2 begins", late.reason)
+	require.Empty(t, begun.reason)
+	logged.Reset()
+	c.leaveOutNew(pair, known, errors.New("none is new")) //nolint:err113 // any reason
+	require.Empty(t, logged.String())
+
+	// A halt is an event, which is logged; a warning beside it said the same again.
+	c.blocked([]*partition{fresh}, &haltError{errors.New("no such target")}) //nolint:err113 // any reason
+	require.NotContains(t, logged.String(), "can't be started yet")
 }
