@@ -36,7 +36,7 @@ ui/node_modules: ui/package-lock.json
 	cd ui && npm ci --no-audit --no-fund
 	@touch ui/node_modules
 
-demo: build ## mirror between two embedded clusters and open the page (Ctrl-C ends it)
+demo: build ## mirror between two embedded clusters, with a page at the address that it prints (Ctrl-C ends it)
 	bin/causeway demo
 
 test: kafka-if-possible ## run all tests, those on real brokers included (needs java, mvn for the first time)

@@ -65,7 +65,7 @@ func TestVerifyFindsEveryDifference(t *testing.T) {
 		code    int
 		has     string
 	}{
-		{"equal", sampleRecords, 0, "equal: 5 records in 2 partitions of 1 topics"},
+		{"equal", sampleRecords, 0, "equal: 5 records in 2 partitions of 1 topic"},
 		{"value", change(0, func(r *kgo.Record) { r.Value = []byte("2") }), 1, `orders-0 -> a.orders-0: source offset 0, target offset 0: value differs: source "1", target "2"`},
 		{"key", change(3, func(r *kgo.Record) { r.Key = nil }), 1, `source offset 3, target offset 3: key differs: source "c", target null`},
 		{"null became empty", change(1, func(r *kgo.Record) { r.Value = []byte{} }), 1, `value differs: source null, target ""`},
@@ -103,7 +103,7 @@ func TestVerifyLooksIntoPartitionsThatTheSourceDoesNotHave(t *testing.T) {
 		require.Equal(t, code, found, stdout+stderr)
 		require.Contains(t, stdout, has)
 	}
-	verify(0, "equal: 5 records in 2 partitions of 1 topics")
+	verify(0, "equal: 5 records in 2 partitions of 1 topic")
 	fill(t, target, "orders", kgo.Record{Key: []byte("stray"), Partition: 3})
 	verify(1, `orders-3 -> orders-3: target offset 0 has a record that the source does not have: key "stray"`)
 }
@@ -164,7 +164,29 @@ func TestVerifyFromCheckpoint(t *testing.T) {
 	require.NoError(t, store.Close())
 	code, stdout, stderr := verify()
 	require.Equal(t, 0, code, stdout+stderr)
-	require.Contains(t, stdout, "equal: 3 records")
+	require.Contains(t, stdout, "equal: 3 records in 2 partitions of 1 topic\n")
+}
+
+// TestVerifyOfNothingIsNotEqual: after a clean stop nothing lies behind the stored positions, and `equal: 0 records` passed for a check of the copy.
+func TestVerifyOfNothingIsNotEqual(t *testing.T) {
+	t.Parallel()
+	source, target := embedded(t, "orders"), embedded(t, "orders")
+	fill(t, source, "orders", sampleRecords()...)
+	fill(t, target, "orders", kgo.Record{Key: []byte("something else")})
+	dir := filepath.Join(t.TempDir(), "state")
+	store, err := bolt.Open(dir)
+	require.NoError(t, err)
+	for p, at := range map[int32]route.Offset{0: 4, 1: 1} {
+		require.NoError(t, store.Begin(t.Context(), nil, offsets.Checkpoint{
+			Partition: route.Partition{Topic: "orders", Partition: p}, SourceOffset: at, TargetOffset: 1 - route.Offset(p), ProducerID: 1, LeaderEpoch: -1,
+		}))
+	}
+	require.NoError(t, store.Close())
+	code, stdout, stderr := command(t.Context(), "verify", "--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0],
+		"--topics", "orders", "--from", "checkpoint", "--state", dir)
+	require.Equal(t, exitIncomparable, code, stdout+stderr)
+	require.Contains(t, stderr, "could not compare: nothing came behind the stored positions of 2 partitions, and what lies before them is not looked at")
+	require.Empty(t, stdout)
 }
 
 func TestVerifyCannotCompare(t *testing.T) {
@@ -199,7 +221,7 @@ func TestVerifyComparesTheOthers(t *testing.T) {
 	}
 	code, text := verify("orders,nothing")
 	require.Equal(t, exitIncomparable, code, text)
-	require.Contains(t, text, "not compared: topic nothing does not exist on the source; otherwise equal: 5 records in 2 partitions of 1 topics")
+	require.Contains(t, text, "not compared: topic nothing does not exist on the source; otherwise equal: 5 records in 2 partitions of 1 topic")
 	code, text = verify("orders,nothing", "-o", "json")
 	require.Equal(t, exitIncomparable, code, text)
 	require.Contains(t, text, `"equal": false`)

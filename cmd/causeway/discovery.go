@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -117,11 +118,19 @@ func (d *discovery) round(ctx context.Context) error {
 // unanswered says why a cluster does not tell its topics. Of one that can't be reached the connection's own error says it all.
 func unanswered(name string, err error) error {
 	class := cluster.Classify(err)
-	if broken, ok := errors.AsType[*net.OpError](err); ok && class == cluster.Unreachable {
+	broken, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case class != cluster.Unreachable:
+	case ok:
 		err = broken
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		err = errHungUp
 	}
 	return fmt.Errorf("%s: %s: %w", name, class, err)
 }
+
+// errHungUp stands for the end of a connection in place of an answer.
+var errHungUp = errors.New("the connection was closed before an answer came: what listens there speaks no Kafka, wants TLS or SASL, or is about to end")
 
 // sifted is a cluster's topics, judged.
 type sifted struct {
@@ -224,7 +233,7 @@ func (d *discovery) adopt(topics map[string]cluster.Topic, s sifted) {
 		}
 		switch {
 		case had == 0 && n > 0:
-			news = append(news, events.Event{Type: events.TopicDiscovered, Severity: events.Info, Topic: name, Message: fmt.Sprintf("topic found, %d partitions", n)})
+			news = append(news, events.Event{Type: events.TopicDiscovered, Severity: events.Info, Topic: name, Message: "topic found, " + plural(n, "partition")})
 		case n > had:
 			news = append(news, events.Event{Type: events.PartitionsAdded, Severity: events.Info, Topic: name, Message: fmt.Sprintf("partitions grew from %d to %d", had, n)})
 		}

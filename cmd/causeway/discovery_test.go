@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +136,14 @@ func (d discoveryHarness) types() []events.Type {
 		types = append(types, found[i].Type)
 	}
 	return types
+}
+
+// TestAListenerThatIsNoneOfKafkasIsCalledOne: a target that was an HTTP server's port gave "client has run out of available brokers: unexpected EOF".
+func TestAListenerThatIsNoneOfKafkasIsCalledOne(t *testing.T) {
+	t.Parallel()
+	err := unanswered("target (127.0.0.1:8080)", fmt.Errorf("no broker is left: %w", io.ErrUnexpectedEOF))
+	require.EqualError(t, err, "target (127.0.0.1:8080): unreachable: the connection was closed before an answer came: "+
+		"what listens there speaks no Kafka, wants TLS or SASL, or is about to end")
 }
 
 func TestDiscoveryFindsTopicsAndPartitions(t *testing.T) {

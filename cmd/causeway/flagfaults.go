@@ -59,6 +59,7 @@ func (f *flagFaults) before(args cobra.PositionalArgs) cobra.PositionalArgs {
 // admit gives a command the flags among args that it does not have, each of which is a fault.
 func (f *flagFaults) admit(cmd *cobra.Command, args []string) {
 	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
 	set := cmd.Flags()
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
 		word, _, joined := strings.Cut(args[i], "=")
@@ -98,7 +99,7 @@ func (f *flagFaults) add(set *pflag.FlagSet, name, letter string) *pflag.Flag {
 	if shown == "" {
 		shown = name
 	}
-	flag := set.VarPF(unknownFlag{name: shown, faults: f}, name, letter, "")
+	flag := set.VarPF(unknownFlag{name: shown, set: set, faults: f}, name, letter, "")
 	flag.NoOptDefVal, flag.Hidden = "true", true
 	return flag
 }
@@ -106,6 +107,7 @@ func (f *flagFaults) add(set *pflag.FlagSet, name, letter string) *pflag.Flag {
 // unknownFlag is the value of a flag that there is not.
 type unknownFlag struct {
 	name   string
+	set    *pflag.FlagSet // in which it is not
 	faults *flagFaults
 }
 
@@ -118,7 +120,13 @@ func (unknownFlag) Type() string { return "unknown" }
 // Set notes the fault.
 func (u unknownFlag) Set(string) error {
 	u.faults.unknown = true
-	u.faults.told = append(u.faults.told, unknownError(u.name))
+	var known []string
+	u.set.VisitAll(func(flag *pflag.Flag) {
+		if _, unknown := flag.Value.(unknownFlag); !unknown && len(u.name) > 1 && !flag.Hidden {
+			known = append(known, flag.Name)
+		}
+	})
+	u.faults.told = append(u.faults.told, fmt.Errorf("%w%s", unknownError(u.name), conf.DidYouMean(u.name, known, "--")))
 	return nil
 }
 

@@ -129,6 +129,14 @@ func count[N ~int64 | ~int](n N) string {
 	return text
 }
 
+// plural writes a number with its noun: 1 partition, 2,000 partitions.
+func plural[N ~int64 | ~int | ~int32](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return count(int64(n)) + " " + noun + "s"
+}
+
 // short writes a number in few signs: 1.25M, 20.1k, 900.
 func short(n float64) string {
 	switch {

@@ -29,6 +29,7 @@ func (p *progress) line(s api.Snapshot, now time.Time) string {
 		lag            int64
 		records, bytes float64
 		halted, dark   int
+		n              = len(s.Partitions)
 	)
 	for i := range s.Partitions {
 		part := &s.Partitions[i]
@@ -43,13 +44,17 @@ func (p *progress) line(s api.Snapshot, now time.Time) string {
 		}
 	}
 	p.observe(lag, now)
-	text := fmt.Sprintf("%s  %d partitions  lag %s  %s records/s  %s", s.State, len(s.Partitions), count(lag), short(records), megabytes(bytes))
+	behind := count(lag)
+	if dark == n && (n > 0 || s.State != api.StateMirroring) {
+		behind = "unknown"
+	}
+	text := fmt.Sprintf("%s  %s  lag %s  %s records/s  %s", s.State, plural(n, "partition"), behind, short(records), megabytes(bytes))
 	switch {
-	case s.State != api.StateMirroring: // the lag is what was known last
+	case s.State != api.StateMirroring || behind == "unknown": // the lag is what was known last
 	case dark > 0 && lag == 0:
 		text += fmt.Sprintf("  lag of %d unknown", dark)
 	default:
-		text += "  " + p.catchUp(len(s.Partitions), lag, records)
+		text += "  " + p.catchUp(n, lag, records)
 	}
 	if halted > 0 {
 		text += fmt.Sprintf("  %d halted", halted)

@@ -43,8 +43,10 @@ func TestProgressClaimsNothing(t *testing.T) {
 	var p progress
 	now := time.Unix(1000, 0)
 	starting := p.line(api.Snapshot{State: api.StateStarting, Reason: "source: unreachable"}, now)
-	require.Equal(t, "starting  0 partitions  lag 0  0 records/s  0.00 MB/s  (source: unreachable)", starting)
+	require.Equal(t, "starting  0 partitions  lag unknown  0 records/s  0.00 MB/s  (source: unreachable)", starting)
 	require.Contains(t, p.line(api.Snapshot{State: api.StateMirroring}, now), "no topic to mirror yet")
+	halted := []api.Partition{{State: api.StateHalted, LagRecords: -1}}
+	require.Equal(t, "mirroring  1 partition  lag unknown  0 records/s  0.00 MB/s  1 halted", p.line(api.Snapshot{State: api.StateMirroring, Partitions: halted}, now))
 }
 
 func TestPlainScreenWritesLines(t *testing.T) {

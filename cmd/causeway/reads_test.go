@@ -23,11 +23,12 @@ import (
 type shownMirror struct {
 	fakeMirror
 
-	lag int64
+	lag      int64
+	excluded []api.Excluded
 }
 
-func (*shownMirror) Excluded() []api.Excluded {
-	return []api.Excluded{{Topic: "__internal", Reason: "internal topic"}}
+func (s *shownMirror) Excluded() []api.Excluded {
+	return append([]api.Excluded{{Topic: "__internal", Reason: "internal topic"}}, s.excluded...)
 }
 
 func (s *shownMirror) WaitCaughtUp(ctx context.Context, _ string, lag int64) (int64, bool, error) {
@@ -87,7 +88,7 @@ func TestReads(t *testing.T) {
 		{"events after an id", []string{"events", "--since", id10(old.ID)}, []string{"topic_discovered"}, []string{"range_skipped"}},
 		{"events of the last hour", []string{"events", "--since", "1h"}, []string{"range_skipped"}, nil},
 		{"events since a time to come", []string{"events", "--since", time.Now().Add(time.Hour).Format(time.RFC3339)}, []string{"ID"}, []string{"orders"}},
-		{"wait", []string{"wait", "--topic", "orders"}, []string{"caught up, 0 records behind"}, nil},
+		{"wait", []string{"wait", "--topic", "orders"}, []string{"caught up with what the source had at "}, []string{"behind"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -148,8 +149,28 @@ func TestWaitTimesOut(t *testing.T) {
 	code, _, stderr := command(t.Context(), "wait", "--topic", "orders", "--timeout", "50ms", "--api", base)
 	require.Equal(t, exitFailure, code)
 	require.Equal(t, "causeway: timed out after 50ms: still 7 records behind (timeout, http 408)\n", stderr)
-	code, _, _ = command(t.Context(), "wait", "--topic", "orders", "--lag", "7", "--timeout", "50ms", "--api", base)
+	code, stdout, _ := command(t.Context(), "wait", "--topic", "orders", "--lag", "7", "--timeout", "50ms", "--api", base)
 	require.Equal(t, exitOK, code)
+	require.Regexp(t, `^7 records behind what the source had at \d\d:\d\d:\d\d\n$`, stdout)
+}
+
+// TestStatusSaysWhatItDoesNotKnowAndLacks: a topic that is named and not there showed nowhere, and no lag was told where none was known.
+func TestStatusSaysWhatItDoesNotKnowAndLacks(t *testing.T) {
+	t.Parallel()
+	base, _, mirror := serveAPI(t, 1)
+	_, stdout, _ := command(t.Context(), "status", "--api", base)
+	require.NotContains(t, stdout, "missing")
+	mirror.excluded = []api.Excluded{{Topic: "order", Reason: missingReason}}
+	mirror.state.Partitions[0].State, mirror.state.Partitions[0].LagRecords = api.StateHalted, -1
+	code, stdout, stderr := command(t.Context(), "status", "--api", base)
+	require.Equal(t, 0, code, stderr)
+	require.Regexp(t, `(?m)^missing +order: does not exist on the source$`, stdout)
+	require.NotContains(t, stdout, "__internal")
+	require.Regexp(t, `(?m)^state +halted: its only partition$`, stdout)
+	require.Regexp(t, `(?m)^lag +unknown$`, stdout)
+	code, _, stderr = command(t.Context(), "wait", "--topic", "order", "--timeout", "1ms", "--api", base)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, stderr, `topic "order" is not mirrored: does not exist on the source`)
 }
 
 // TestAnInterruptIsCalledOne: what was under way when it came is of no use to anybody.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mirror/causeway/internal/conf"
 	"github.com/causeway-mirror/causeway/internal/lines"
 )
 
@@ -112,9 +114,11 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		Short:         "Copy Kafka topics from one cluster to another, batch by batch, each record once",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
 		RunE:          help,
+		Version:       version, // makes --version
 	}
+	root.SetVersionTemplate("causeway " + version + "  " + builtFrom() + "  " + runtime.Version() + "\n")
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(
@@ -127,9 +131,23 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 
 // group is a command that only holds others.
 func group(use, short string, children ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: use, Short: short, Args: knownCommand, RunE: help}
 	cmd.AddCommand(children...)
 	return cmd
+}
+
+// knownCommand refuses what stands where the name of a command should.
+func knownCommand(cmd *cobra.Command, given []string) error {
+	if len(given) == 0 {
+		return nil
+	}
+	var names []string
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() {
+			names = append(names, child.Name())
+		}
+	}
+	return fmt.Errorf("unknown command %q%s", given[0], conf.DidYouMean(given[0], names, ""))
 }
 
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -35,7 +35,7 @@ func runStandalone(ctx context.Context, s settings, stdout, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
-	screen.say("mirroring %s -> %s, API and UI at %s", clusterName(s.Route.Source), clusterName(s.Route.Target), service.address())
+	screen.say("will mirror %s -> %s, API and UI at %s", clusterName(s.Route.Source), clusterName(s.Route.Target), service.address())
 	showing, stop := context.WithCancel(ctx) // behind the line come the last words of the log
 	shown := make(chan struct{})
 	go func() { // owned by this function, which waits for shown

@@ -25,6 +25,8 @@ type statusView struct {
 	api.Status
 
 	RecentEvents []events.Event `json:"recent_events"`
+
+	missing []string // topics that are named and do not exist; for the table, api.Excluded has them for programs
 }
 
 func newStatus(stdout io.Writer) *cobra.Command {
@@ -70,6 +72,9 @@ func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error 
 		return err
 	}
 	view.RecentEvents = newest.Items
+	if *out == "table" && view.LeaderAddress == "" { // of a standby another process would have to be asked
+		view.missing = missingTopics(ctx, c)
+	}
 	return out.print(w, view, func(t *table) {
 		r := view.Route
 		state := r.State
@@ -79,7 +84,10 @@ func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error 
 		t.row("route", routeText(r.Name))
 		t.row("state", state)
 		t.row("partitions", states(r.Partitions))
-		t.row("lag", count(r.LagRecords)+" records")
+		if len(view.missing) > 0 {
+			t.row("missing", strings.Join(view.missing, ", ")+": "+missingReason)
+		}
+		t.row("lag", lagText(r.LagRecords))
 		t.row("throughput", rate(r.RecordsPerSecond)+", "+megabytes(r.BytesPerSecond))
 		t.row("workers", count(view.Workers))
 		t.row("up", seconds(view.UptimeSeconds))
@@ -89,6 +97,28 @@ func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error 
 			t.row("event", e.Time.Format(time.RFC3339)+" "+string(e.Severity)+" "+string(e.Type)+" "+place(e)+" "+eventText(e))
 		}
 	})
+}
+
+// missingTopics are those that are named for the mirror and do not exist; none if they cannot be told.
+func missingTopics(ctx context.Context, c *client) (names []string) {
+	var excluded api.List[api.Excluded]
+	if err := c.get(ctx, "/api/v1/excluded-topics", url.Values{"filter": {missingReason}, "limit": {"20"}}, &excluded); err != nil {
+		return nil
+	}
+	for _, e := range excluded.Items {
+		if e.Reason == missingReason {
+			names = append(names, e.Topic)
+		}
+	}
+	return names
+}
+
+// lagText is a lag in words; -1 is one that is not known.
+func lagText(records int64) string {
+	if records < 0 {
+		return "unknown"
+	}
+	return plural(records, "record")
 }
 
 // routeText is a route in words, with the name that metrics and logs have for it.

@@ -83,7 +83,7 @@ func newTopicsDescribe(stdout io.Writer) *cobra.Command {
 		return asExit(out.print(stdout, topic, func(t *table) {
 			t.row("topic", topic.Topic+" -> "+topic.TargetTopic)
 			t.row("partitions", states(topic.States))
-			t.row("lag", fmt.Sprintf("%s records, %s", count(topic.LagRecords), seconds(topic.LagSeconds)))
+			t.row("lag", fmt.Sprintf("%s, %s", lagText(topic.LagRecords), seconds(topic.LagSeconds)))
 			t.row("throughput", rate(topic.RecordsPerSecond)+", "+megabytes(topic.BytesPerSecond))
 			t.row("")
 			partitionRows(t, topic.Partitions)

@@ -77,12 +77,12 @@ func (v verdict) String() string {
 
 // compared counts what was found equal.
 func (v verdict) compared() string {
-	text := fmt.Sprintf("%s records in %d partitions of %d topics", count(v.Records), v.Partitions, v.Topics)
+	text := fmt.Sprintf("%s in %s of %s", plural(v.Records, "record"), plural(v.Partitions, "partition"), plural(v.Topics, "topic"))
 	if v.Older > 0 {
 		text += fmt.Sprintf(", and %s older ones that the source no longer has", count(v.Older))
 	}
 	if v.Skipped > 0 {
-		text += fmt.Sprintf("; %d partitions were left out by --sample", v.Skipped)
+		text += fmt.Sprintf("; %d more were left out by --sample", v.Skipped)
 	}
 	return text
 }
@@ -202,6 +202,10 @@ func (v *verification) run(ctx context.Context) (verdict, error) {
 		if found.Partitions > 0 {
 			found.Difference += "; the other topics are equal: " + found.compared()
 		}
+	}
+	if v.checkpoints != nil && found.Records == 0 && found.Difference == "" {
+		return found, fmt.Errorf("nothing came behind the stored positions of %s, and what lies before them is not looked at; "+
+			"--from earliest compares all that the source has", plural(found.Partitions, "partition"))
 	}
 	found.Equal = found.Difference == "" && len(found.NotCompared) == 0
 	return found, nil

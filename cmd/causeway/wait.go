@@ -60,9 +60,10 @@ func (w *waitCommand) run(ctx context.Context) error {
 		left := max(time.Until(deadline), 0)
 		q := url.Values{"topic": {w.topic}, "lag": {strconv.FormatInt(w.lag, 10)}, "timeout": {min(left, waitPoll).String()}}
 		var done api.Waited
+		asked := time.Now() // the source's ends are read at the call
 		err := w.client.get(ctx, "/api/v1/wait", q, &done)
 		if err == nil {
-			return w.out.print(w.stdout, done, func(t *table) { t.row(fmt.Sprintf("caught up, %d records behind", done.LagRecords)) })
+			return w.out.print(w.stdout, done, func(t *table) { t.row(caughtUp(done.LagRecords, asked)) })
 		}
 		if !transient(err) || ctx.Err() != nil {
 			return err
@@ -72,6 +73,15 @@ func (w *waitCommand) run(ctx context.Context) error {
 		}
 		pause(ctx, retryPause)
 	}
+}
+
+// caughtUp words a success. What came after the call may lack, as a list of partitions beside it would show.
+func caughtUp(behind int64, asked time.Time) string {
+	then := "what the source had at " + asked.Format(time.TimeOnly)
+	if behind > 0 {
+		return plural(behind, "record") + " behind " + then
+	}
+	return "caught up with " + then
 }
 
 // transient says whether asking again may help: the mirror is not up yet, the topic not found yet, or one long request has ended.
