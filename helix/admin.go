@@ -133,6 +133,7 @@ func (s *Session) checkSetUp(ctx context.Context, what string, paths []string) e
 	if missing.Paths == nil {
 		return nil
 	}
+	missing.Whole = len(missing.Paths) == len(paths)
 	if s.chroot != "" {
 		found, _, err := s.Exists(ctx, "/", nil)
 		if err != nil {

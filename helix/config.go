@@ -15,6 +15,8 @@ type Config struct {
 	Cluster   Cluster
 	// SessionTimeout is what ZooKeeper is asked for; it may grant another one.
 	SessionTimeout time.Duration
+	// Waiting, if set, is told every now and then that ZooKeeper is waited for, and why it can't be reached, as far as known.
+	Waiting func(trouble error)
 }
 
 // DefaultConfig lacks only the address and the cluster.

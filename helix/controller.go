@@ -32,7 +32,8 @@ type Controller struct {
 	metrics *controllerMetrics
 
 	mu     sync.Mutex
-	leader string // guarded by mu; who leads, as far as known
+	leader string   // guarded by mu; who leads, as far as known
+	open   *Session // guarded by mu; the newest; nil before the first
 }
 
 // NewController gives a Controller that does nothing until Run. The config must be valid.
@@ -45,6 +46,16 @@ func (c *Controller) Leader() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leader
+}
+
+// Trouble is why ZooKeeper can't be reached, as far as known of the newest session; nil if it was at the last attempt.
+func (c *Controller) Trouble() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		return nil
+	}
+	return c.open.Trouble()
 }
 
 func (c *Controller) setLeader(name string) {
@@ -87,6 +98,9 @@ func (c *Controller) session(ctx context.Context, pause *backoff.Backoff) error 
 		return err
 	}
 	defer s.Close()
+	c.mu.Lock()
+	c.open = s
+	c.mu.Unlock()
 	// Requests would outlive a session that is over.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

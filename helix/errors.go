@@ -70,6 +70,7 @@ func (e *MultiError) Unwrap() error { return e.Err }
 type MissingError struct {
 	What  string // "cluster mirrors", "instance worker-1"
 	Paths []string
+	Whole bool   // not a single one is there
 	Root  string // the path below which the session lives, if not even that is there
 }
 

@@ -112,6 +112,9 @@ type ParticipantDeps struct {
 	// Joined, if set, is called each time the instance has joined, for what else shall live with the session. Its context ends with the
 	// session or the participant; the participant waits for it to return, and goes on meanwhile.
 	Joined func(ctx context.Context, s *Session)
+	// NotSetUp, if set, is told each time that the instance can't join since the cluster, or without auto-join the instance, does not exist.
+	// That is waited for then, and Run does not fail by it.
+	NotSetUp func(err error)
 }
 
 // Participant is an instance of a cluster: it joins, does what messages tell, reports, and joins again when its session was lost.
@@ -138,10 +141,11 @@ func (p *Participant) Session() *Session { return p.session.Load() }
 const (
 	rejoinBase  = 100 * time.Millisecond
 	rejoinLimit = 10 * time.Second
+	setUpLimit  = 3 * time.Second
 )
 
 // Run takes part until the context ends, which brings all partitions to OFFLINE, leaves the cluster and returns nil. Errors: ErrNotSetUp when
-// the cluster, or without auto-join the instance, does not exist at the first attempt; *TakenError when another process is alive under the
+// the cluster, or without auto-join the instance, does not exist at the first attempt and nobody wants to be told of it; *TakenError when another process is alive under the
 // name. While ZooKeeper can't be reached, Run waits for it.
 func (p *Participant) Run(ctx context.Context) error {
 	pause := backoff.New(rejoinBase, rejoinLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
@@ -172,7 +176,7 @@ func (p *Participant) serve(ctx context.Context) (was bool, err error) {
 	}
 	defer session.Close()
 	t := newTenure(p, session)
-	if err := t.join(ctx); err != nil {
+	if err := p.join(ctx, t); err != nil {
 		return false, fmt.Errorf("join cluster %s: %w", p.cfg.Cluster, err)
 	}
 	p.metrics.joins.Inc()
@@ -191,6 +195,21 @@ func (p *Participant) serve(ctx context.Context) (was bool, err error) {
 		t.leave(drain)
 	}
 	return true, err
+}
+
+// join joins, when the cluster is set up. A new session for each look at that would be a burden for ZooKeeper.
+func (p *Participant) join(ctx context.Context, t *tenure) error {
+	pause := backoff.New(rejoinBase, setUpLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	for {
+		err := t.join(ctx)
+		if p.deps.NotSetUp == nil || !errors.Is(err, ErrNotSetUp) {
+			return err
+		}
+		p.deps.NotSetUp(err)
+		if err := pause.Wait(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 func (p *Participant) suspend() {

@@ -72,6 +72,32 @@ func TestJoinRefusedWithoutAutoJoinOrCluster(t *testing.T) {
 	require.Equal(t, []string{path}, missing.Paths)
 }
 
+// A participant that was there before its cluster made a new session for each look, one or two in a second.
+func TestAClusterThatIsNotSetUpIsWaitedForInOneSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cfg := r.cfg
+	cfg.Cluster = "late-" + r.cfg.Cluster
+	var log bytes.Buffer
+	told := make(chan error, 100)
+	m := r.prepare("a_1", func(c *ParticipantConfig, d *ParticipantDeps) {
+		c.Config, d.Log, d.NotSetUp = cfg, hclog.New(&hclog.LoggerOptions{Output: &log}), func(err error) { told <- err }
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.p.Run(ctx) }() // owned by the test, which waits below
+	for range 3 {
+		var missing *MissingError
+		require.ErrorAs(t, <-told, &missing)
+		require.True(t, missing.Whole)
+	}
+	require.NoError(t, NewAdmin(r.session(), cfg.Cluster).CreateCluster(t.Context(), map[string]string{keyAutoJoin: "true"}))
+	require.Eventually(t, func() bool { return m.p.Session() != nil }, 30*time.Second, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
+	require.Equal(t, 1, strings.Count(log.String(), "zookeeper session begins"))
+}
+
 // Who only takes part makes no place for a cluster: the path may be a slip of the pen, and whoever sets clusters up says so.
 func TestPathThatIsNotThereIsMadeByAdministratorsAlone(t *testing.T) {
 	t.Parallel()

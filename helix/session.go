@@ -61,7 +61,7 @@ func Open(ctx context.Context, cfg Config, log hclog.Logger) (*Session, error) {
 		for range events { //nolint:revive // the callback has seen them all; the channel only tells the end
 		}
 	})
-	if err := s.awaitGrant(ctx, cfg.ZooKeeper); err != nil {
+	if err := s.awaitGrant(ctx, cfg); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("connect to zookeeper %s: %w", cfg.ZooKeeper, err)
 	}
@@ -70,19 +70,26 @@ func Open(ctx context.Context, cfg Config, log hclog.Logger) (*Session, error) {
 	return s, nil
 }
 
-// noticeAfter is how often it is said that ZooKeeper is waited for.
-const noticeAfter = 10 * time.Second
+// When it is said that ZooKeeper is waited for: soon, and then every now and then.
+const (
+	firstNotice = time.Second
+	noticeAfter = 10 * time.Second
+)
 
 // awaitGrant waits until ZooKeeper has granted the session.
-func (s *Session) awaitGrant(ctx context.Context, servers string) error {
-	ticker := time.NewTicker(noticeAfter)
-	defer ticker.Stop()
+func (s *Session) awaitGrant(ctx context.Context, cfg Config) error {
+	timer := time.NewTimer(firstNotice)
+	defer timer.Stop()
 	for {
 		select {
 		case <-s.first:
 			return nil
-		case <-ticker.C:
-			s.log.Warn("waiting for zookeeper", "servers", servers, "err", s.link.trouble())
+		case <-timer.C:
+			timer.Reset(noticeAfter)
+			s.log.Warn("waiting for zookeeper", "servers", cfg.ZooKeeper, "err", s.link.trouble())
+			if cfg.Waiting != nil {
+				cfg.Waiting(s.link.trouble())
+			}
 		case <-ctx.Done():
 			if trouble := s.link.trouble(); trouble != nil {
 				return fmt.Errorf("%w: %w", ctx.Err(), trouble)
@@ -113,6 +120,9 @@ func (s *Session) Err() error {
 
 // Connected says whether there is a connection at the moment, as far as known.
 func (s *Session) Connected() bool { return s.connected.Load() }
+
+// Trouble is why no server could be reached at the last attempt; nil if one was.
+func (s *Session) Trouble() error { return s.link.trouble() }
 
 // Links counts the connections that have had the session. Between two readings that agree no connection was lost and made again.
 func (s *Session) Links() int64 { return s.links.Load() }

@@ -70,7 +70,7 @@ func (d *desk) arrive() {
 
 // serve works until ctx ends, which it does with the session.
 func (d *desk) serve(ctx context.Context, s *helix.Session) {
-	pause := backoff.New(setUpBase, setUpLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	pause := backoff.New(retryBase, retryLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	for {
 		err := d.follow(ctx, s)
 		if ctx.Err() != nil {

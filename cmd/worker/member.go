@@ -27,7 +27,8 @@ type member struct {
 	participant *helix.Participant
 	model       *statemodel.Model
 	desk        *desk
-	address     string // of the API; empty if there is none
+	address     string    // of the API; empty if there is none
+	warned      time.Time // when the log said last what the cluster lacks
 
 	mu  sync.Mutex
 	why string // guarded by mu; why it is none yet
@@ -51,8 +52,15 @@ func newMember(s *settings, deps memberDeps) (*member, error) {
 	if err := m.cfg.Validate(); err != nil {
 		return nil, native.Prefixed(err, "coordination: ")
 	}
+	m.cfg.Waiting = func(trouble error) {
+		why := fmt.Sprintf("zookeeper %s does not answer", m.cfg.ZooKeeper)
+		if trouble != nil {
+			why += ": " + trouble.Error()
+		}
+		m.tell(why)
+	}
 	m.participant = helix.NewParticipant(m.cfg, helix.ParticipantDeps{
-		Handler: m, Log: log.Named("helix"), Joined: m.joined,
+		Handler: m, Log: log.Named("helix"), Joined: m.joined, NotSetUp: m.notSetUp,
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"route": s.RouteName().String()}, deps.reg),
 	})
 	m.desk = newDesk(m.cfg.Cluster, deps.hands, log)
@@ -60,26 +68,27 @@ func newMember(s *settings, deps memberDeps) (*member, error) {
 	return m, nil
 }
 
-// Bounds of the wait for a cluster that a controller has yet to set up.
-const (
-	setUpBase  = 200 * time.Millisecond
-	setUpLimit = 5 * time.Second
-)
-
 // run takes part until ctx ends; then all partitions are offline and the cluster is left. Errors: *helix.TakenError. A ZooKeeper that does not
 // answer, and a cluster that is not there yet, are waited for.
-func (m *member) run(ctx context.Context) error {
-	pause := backoff.New(setUpBase, setUpLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
-	for {
-		err := m.participant.Run(ctx)
-		if !errors.Is(err, helix.ErrNotSetUp) || ctx.Err() != nil {
-			return err
+func (m *member) run(ctx context.Context) error { return m.participant.Run(ctx) }
+
+// remindAfter is how often the log says again what the cluster lacks.
+const remindAfter = time.Minute
+
+// notSetUp tells what the cluster lacks. It is called by one goroutine, every few seconds.
+func (m *member) notSetUp(err error) {
+	why := err.Error()
+	var missing *helix.MissingError
+	if errors.As(err, &missing) && missing.Whole && missing.What == "cluster "+string(m.cfg.Cluster) {
+		why = fmt.Sprintf("%s is not set up in zookeeper %s: no controller has started yet", missing.What, m.cfg.ZooKeeper)
+		if missing.Root != "" {
+			why = missing.Error() + ": no controller has started yet, or the path is wrong"
 		}
-		m.tell(err.Error())
-		m.log.Warn("the cluster is not set up yet; waiting for its controller", "err", err)
-		if pause.Wait(ctx) != nil {
-			return nil //nolint:nilerr // the end was asked for
-		}
+	}
+	m.tell(why)
+	if time.Since(m.warned) >= remindAfter {
+		m.warned = time.Now()
+		m.log.Warn("the cluster can't be joined yet", "err", why)
 	}
 }
 
@@ -99,6 +108,14 @@ func (m *member) state() (joined bool, why string) {
 	return false, m.why
 }
 
+// trouble is why ZooKeeper can't be reached, as far as known of the session that it has joined in.
+func (m *member) trouble() error {
+	if s := m.participant.Session(); s != nil {
+		return s.Trouble()
+	}
+	return nil
+}
+
 // joined does what lives as long as the membership: it follows what operators ask, and publishes where the API is.
 func (m *member) joined(ctx context.Context, s *helix.Session) {
 	var serving sync.WaitGroup
@@ -110,12 +127,18 @@ func (m *member) joined(ctx context.Context, s *helix.Session) {
 	}
 }
 
+// Bounds of the pauses between attempts at what ZooKeeper does not let happen yet.
+const (
+	retryBase  = 200 * time.Millisecond
+	retryLimit = 5 * time.Second
+)
+
 // publish writes the API's address where controllers look for it. It goes with the session.
 func (m *member) publish(ctx context.Context, s *helix.Session) {
 	at := m.cfg.Cluster.Property("causeway", "workers", m.cfg.Instance)
 	record := helix.NewRecord(m.cfg.Instance)
 	record.Simple["address"] = m.address
-	pause := backoff.New(setUpBase, setUpLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	pause := backoff.New(retryBase, retryLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	for {
 		err := announce(ctx, s, at, record)
 		if err == nil || ctx.Err() != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/conf"
+	"github.com/causeway-mirror/causeway/internal/kafkad"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
@@ -165,13 +166,36 @@ func (st *stage) states(t *testing.T, topic string) []string {
 
 const soon, poll = 20 * time.Second, 5 * time.Millisecond
 
+// readyz said for long that nobody had let it join, and the reason stood in the log alone, after ten seconds.
+func TestAZooKeeperThatRefusesIsTheReasonAtOnce(t *testing.T) {
+	t.Parallel()
+	ports, err := kafkad.FreePorts(1)
+	require.NoError(t, err)
+	s := settings{File: native.Default(), id: "w1"}
+	s.Coordination.ZooKeeper = "127.0.0.1:" + strconv.Itoa(ports[0])
+	m, err := newMember(&s, memberDeps{log: hclog.NewNullLogger(), reg: prometheus.NewRegistry()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.run(ctx) }() // owned by the test, which waits below
+	require.Eventually(t, func() bool {
+		joined, why := m.state()
+		return !joined && strings.Contains(why, "zookeeper "+s.Coordination.ZooKeeper+" does not answer") && strings.Contains(why, "connection refused")
+	}, soon, poll)
+	cancel()
+	require.NoError(t, <-ended)
+}
+
 func TestMemberDoesWhatTheControllerSays(t *testing.T) {
 	t.Parallel()
 	st := newStage(t, "member-does")
 	joined, why := st.member.state()
 	require.False(t, joined)
 	require.Contains(t, why, st.proxy.Addr())
-	require.Eventually(t, func() bool { _, why := st.member.state(); return strings.Contains(why, "not set up") }, soon, poll, "does not say what is missing")
+	require.Eventually(t, func() bool {
+		_, why := st.member.state()
+		return strings.Contains(why, "no controller has started yet")
+	}, soon, poll, "does not say what is missing")
 	st.lead(t, kafkatest.SharedZooKeeper(t).Addr())
 	st.assign(t, "orders", 5)
 	require.Eventually(t, st.runs(5), soon, poll)

@@ -320,6 +320,9 @@ func (v *service) Snapshot() api.Snapshot {
 		s.State, s.Reason = api.StateDraining, "shutting down"
 	case suspended:
 		s.State, s.Reason = api.StateSuspended, "zookeeper is silent, and partitions may be given to another worker"
+		if trouble := v.member.trouble(); trouble != nil {
+			s.Reason += ": " + trouble.Error()
+		}
 	case !joined:
 		s.State, s.Reason = api.StateStarting, why
 	case s.State == api.StateMirroring:
