@@ -92,6 +92,7 @@ type FleetTopic struct {
 type FleetWorker struct {
 	ID                      string
 	Live, Draining, Standby bool
+	Silent                  time.Duration // for how long it has not answered; 0 if it does, or is not asked
 	Partitions              []route.Partition
 	Rates                   map[route.Partition]FleetRate // of those that were measured
 }

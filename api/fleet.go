@@ -17,10 +17,11 @@ import (
 // Worker is a worker as the native API shows it. What nobody has measured is not counted in its rates.
 type Worker struct {
 	ID               string  `json:"id"`
-	State            string  `json:"state"` // active, standby, draining, gone
+	State            string  `json:"state"` // active, standby, draining, silent, gone
 	Partitions       int     `json:"partitions"`
 	RecordsPerSecond float64 `json:"records_per_second"`
 	BytesPerSecond   float64 `json:"bytes_per_second"`
+	Reason           string  `json:"reason"` // why it is silent
 }
 
 // States of workers.
@@ -28,6 +29,7 @@ const (
 	WorkerActive   = "active"
 	WorkerStandby  = "standby"
 	WorkerDraining = "draining"
+	WorkerSilent   = "silent" // it has a session, and does not answer
 	WorkerGone     = "gone"
 )
 
@@ -39,8 +41,13 @@ func workerOf(w FleetWorker) Worker {
 		out.State = WorkerGone
 	case w.Draining:
 		out.State = WorkerDraining
+	case w.Silent > 0:
+		out.State = WorkerSilent
 	case w.Standby:
 		out.State = WorkerStandby
+	}
+	if w.Silent > 0 {
+		out.Reason = "it has not answered for " + w.Silent.String()
 	}
 	for _, rate := range w.Rates {
 		out.RecordsPerSecond += rate.Messages

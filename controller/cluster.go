@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -170,6 +171,14 @@ type Rate struct {
 type Workload interface {
 	// Rates gives what has been measured lately, by the workers or another source. A partition that is not in it is unknown.
 	Rates(ctx context.Context) (map[route.Partition]Rate, error)
+}
+
+// Pulse knows which workers answer.
+type Pulse interface {
+	// Take asks all workers now. It takes seconds at most, and an error says that nothing is known of any.
+	Take(ctx context.Context) error
+	// Silent gives the workers that have answered before and did not when they were asked last, each with when it answered last. No IO.
+	Silent() map[string]time.Time
 }
 
 // partitionName is how Helix records name a partition: the bare number.

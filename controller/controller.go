@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
-// Deps are what a controller works with. Source, Target, Positions and Workload may be nil: what needs them is left out then.
+// Deps are what a controller works with. Source, Target, Positions, Workload and Pulse may be nil: what needs them is left out then.
 type Deps struct {
 	Log            hclog.Logger
 	Registerer     prometheus.Registerer
@@ -25,6 +25,7 @@ type Deps struct {
 	Source, Target Kafka
 	Positions      Positions
 	Workload       Workload
+	Pulse          Pulse
 	Events         *events.Log
 }
 

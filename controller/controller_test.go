@@ -286,6 +286,55 @@ func TestAWorkerThatDoesNotAnswerMovesNothing(t *testing.T) {
 	})
 }
 
+// A worker that was killed lived on for its session's timeout, as light as when it was last measured: it was given partitions of the healthy ones.
+func TestAWorkerThatWasKilledIsGivenNothingWhileItsSessionLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1", "w2", "w3")
+		load, pulse := &fakeWorkload{rates: map[route.Partition]Rate{}}, &fakePulse{}
+		r.Controller.deps.Workload, r.Controller.deps.Pulse = load, pulse
+		r.cluster.edit(func(s *State) {
+			s.Topics["orders"] = Topic{Name: "orders", Partitions: 12, Assigned: Assignment{}}
+			for n := range int32(12) {
+				s.Topics["orders"].Assigned[n] = map[string]string{fmt.Sprintf("w%d", 1+n%3): Online}
+				load.rates[part("orders", n)] = Rate{Bytes: 100}
+			}
+		})
+		term := r.lead(t)
+		pass(59 * time.Second)
+		before := r.cluster.written()
+		load.mu.Lock()
+		load.rates = map[route.Partition]Rate{} // by what is known, w2 has next to nothing to do
+		for n := range int32(12) {
+			load.rates[part("orders", n)] = Rate{Bytes: 100}
+			if n%3 == 1 {
+				load.rates[part("orders", n)] = Rate{Bytes: 1}
+			}
+		}
+		load.mu.Unlock()
+		require.NoError(t, term.weigh(t.Context()))
+		pulse.silence("w2")
+		pass(5 * time.Minute)
+		require.Equal(t, before, r.cluster.written(), "the others are level, and it has what it had")
+		_, err := term.Rebalance(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, before, r.cluster.written(), "also when it is asked for")
+		require.NoError(t, term.Add(t.Context(), "clicks", 4))
+		for n := range int32(4) {
+			require.NotEqual(t, "w2", r.cluster.State().Topics["clicks"].Owner(n))
+		}
+		var invalid *InvalidError
+		require.ErrorAs(t, term.Move(t.Context(), part("clicks", 0), "w2"), &invalid)
+		r.cluster.live("w2", false)
+		pass(time.Second)
+		require.Equal(t, map[string]int{"w1": 8, "w3": 8}, r.cluster.owners(), "now it is lost")
+
+		r.cluster.live("w2", true)
+		pulse.silence()
+		pass(5 * time.Minute)
+		require.NotZero(t, r.cluster.owners()["w2"], "who answers again takes part again")
+	})
+}
+
 // A look that was asked for while another one was under way was forgotten.
 func TestALookThatIsAskedForDuringAnotherIsMade(t *testing.T) {
 	c, now := newCrew(0), time.Now()
@@ -518,6 +567,16 @@ func TestLagIsTheDistanceOfPositions(t *testing.T) {
 		require.NoError(t, term.Delete(t.Context(), "orders"))
 		pass(10 * time.Second)
 		require.Zero(t, testutil.CollectAndCount(r.metrics.lagRecords), "series go with their topic")
+	})
+}
+
+// Whoever waited was told that the source was not configured, which it was.
+func TestWithoutTheirStorePositionsAreWhatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		r.Controller.deps.Positions = nil
+		_, _, err := r.lead(t).CaughtUp(t.Context(), "", 0)
+		require.ErrorIs(t, err, ErrNoPositions)
 	})
 }
 

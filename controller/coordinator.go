@@ -41,14 +41,23 @@ type Helix struct {
 	controller *helix.Controller // nil before Campaign
 	session    *helix.Session    // for looking, beside the one that stands for election
 	closed     bool
+	trouble    error // why the cluster could not be set up at the last attempt
 }
 
 // NewHelix gives a coordinator that does nothing until Campaign. address is the base URL under which others reach this controller's API. The
 // config must be valid.
 func NewHelix(cfg helix.ControllerConfig, address string, log hclog.Logger, reg prometheus.Registerer) *Helix {
 	h := &Helix{cfg: cfg, address: address, log: log, reg: reg, connecting: make(chan struct{}, 1)}
+	h.cfg.Waiting = h.suffer
 	h.connecting <- struct{}{}
 	return h
+}
+
+// suffer notes why ZooKeeper can't be reached.
+func (h *Helix) suffer(trouble error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trouble = trouble
 }
 
 // Close ends what Leader and Workers use.
@@ -75,6 +84,7 @@ func (h *Helix) Campaign(ctx context.Context, lead func(ctx context.Context, c C
 	pause := backoff.New(setUpBase, setUpLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	for {
 		err := h.setUp(ctx)
+		h.suffer(err)
 		if err == nil {
 			break
 		}
@@ -139,7 +149,7 @@ func (h *Helix) look(ctx context.Context) (*helix.Session, error) {
 	if h.session != nil {
 		h.session.Close()
 	}
-	h.session = s
+	h.session, h.trouble = s, nil
 	return s, nil
 }
 
@@ -197,15 +207,15 @@ func (h *Helix) publish(ctx context.Context, s *helix.Session) error {
 // Leader implements Coordinator.
 func (h *Helix) Leader(ctx context.Context) (Leader, error) {
 	h.mu.Lock()
-	c := h.controller
+	c, trouble := h.controller, h.trouble
 	h.mu.Unlock()
 	if c == nil {
-		return Leader{}, nil
+		return Leader{}, trouble
 	}
 	id := c.Leader()
 	switch id {
 	case "":
-		return Leader{}, nil
+		return Leader{}, c.Trouble()
 	case h.cfg.Name:
 		return Leader{ID: id, Address: h.address}, nil
 	}

@@ -12,6 +12,8 @@ var (
 	ErrConflict = errors.New("changed by another writer meanwhile")
 	// ErrNoSource says that the controller was not told how to reach the source cluster.
 	ErrNoSource = errors.New("the source cluster is not configured")
+	// ErrNoPositions says that the controller was not told where positions are stored.
+	ErrNoPositions = errors.New("where the workers store positions is not configured, so that lag is not known")
 )
 
 // ExistsError says that a topic is mirrored already.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
@@ -267,6 +268,36 @@ func (w *fakeWorkload) set(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rates, w.err = nil, err
+}
+
+// fakePulse is which workers answer: those that are asked do not, once they are silent.
+type fakePulse struct {
+	mu      sync.Mutex
+	quiet   map[string]time.Time // not noticed before they are asked
+	noticed map[string]time.Time
+}
+
+func (p *fakePulse) Take(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.noticed = maps.Clone(p.quiet)
+	return nil
+}
+
+func (p *fakePulse) Silent() map[string]time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.noticed
+}
+
+// silence lets workers answer no more; all others do again.
+func (p *fakePulse) silence(ids ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.quiet = map[string]time.Time{}
+	for _, id := range ids {
+		p.quiet[id] = time.Now()
+	}
 }
 
 // owners counts the partitions of each worker in the ideal states.

@@ -297,10 +297,13 @@ const waitEvery = 500 * time.Millisecond
 
 // CaughtUp returns once the committed positions of a topic (all for "") lie within lag offsets of the source's ends as they were at the call.
 // When ctx ends first, ok is false and present is what remained. A position that has reached its end is not read again: with thousands of partitions
-// and some who wait, that would be most of what ZooKeeper does. ErrNoSource, *NotFoundError.
+// and some who wait, that would be most of what ZooKeeper does. ErrNoSource, ErrNoPositions, *NotFoundError.
 func (t *Term) CaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
-	if t.deps.Source == nil || t.deps.Positions == nil {
+	if t.deps.Source == nil {
 		return 0, false, ErrNoSource
+	}
+	if t.deps.Positions == nil {
+		return 0, false, ErrNoPositions
 	}
 	s := t.cluster.State()
 	if _, there := s.Topics[topic]; topic != "" && !there {

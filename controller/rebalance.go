@@ -65,7 +65,28 @@ func (t *Term) tell(joined, lost []string) {
 }
 
 // Rebalance decides anew at once, whoever is waited for, and gives the number of partitions that moved.
-func (t *Term) Rebalance(ctx context.Context) (int, error) { return t.rebalance(ctx, true) }
+func (t *Term) Rebalance(ctx context.Context) (int, error) {
+	t.takePulse(ctx)
+	return t.rebalance(ctx, true)
+}
+
+// takePulse finds out which workers answer. Before a move that nobody needs: a worker that was just killed lives for its session's timeout.
+func (t *Term) takePulse(ctx context.Context) {
+	if t.deps.Pulse == nil {
+		return
+	}
+	if err := t.deps.Pulse.Take(ctx); err != nil && ctx.Err() == nil {
+		t.deps.Log.Warn("the workers can't be asked whether they answer", "error", err)
+	}
+}
+
+// silent are the workers that used to answer and don't, with when they last did.
+func (t *Term) silent() map[string]time.Time {
+	if t.deps.Pulse == nil {
+		return nil
+	}
+	return t.deps.Pulse.Silent()
+}
 
 // rebalance decides and writes what differs. While an operator has turned balancing off it does nothing.
 func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
@@ -180,7 +201,7 @@ func (t *Term) workers(s *State, atOnce bool) ([]assign.Worker, assign.Options) 
 			owners[topic.Owner(p)] = true
 		}
 	}
-	now := time.Now()
+	now, silent := time.Now(), t.silent()
 	var out []assign.Worker
 	usable := 0
 	for _, id := range slices.Sorted(maps.Keys(s.Workers)) {
@@ -191,7 +212,8 @@ func (t *Term) workers(s *State, atOnce bool) ([]assign.Worker, assign.Options) 
 		if w.usable() {
 			usable++
 		}
-		out = append(out, assign.Worker{ID: id, Live: w.Live, Enabled: !w.Disabled, Draining: w.Draining})
+		_, quiet := silent[id]
+		out = append(out, assign.Worker{ID: id, Live: w.Live, Enabled: !w.Disabled, Draining: w.Draining, Silent: quiet})
 	}
 	o := assign.Options{Threshold: t.cfg.Rebalance.Threshold, CatchUp: t.cfg.Lag.MinTime, MaxActive: t.cfg.Rebalance.MaxActive}
 	if t.cfg.Rebalance.Standbys > 0 && o.MaxActive == 0 {
@@ -239,6 +261,7 @@ func (t *Term) balanceLoad(ctx context.Context) error {
 	if time.Since(last) < t.cfg.Rebalance.MinInterval {
 		return nil
 	}
+	t.takePulse(ctx)
 	moved, err := t.rebalance(ctx, false)
 	if moved > 0 {
 		t.lastRun.Store(time.Now().UnixNano())

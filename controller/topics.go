@@ -215,6 +215,8 @@ func (t *Term) Move(ctx context.Context, p route.Partition, worker string) error
 			return &NotFoundError{What: "worker", Name: worker}
 		case !w.usable():
 			return &InvalidError{Key: "worker", Value: worker, Reason: "can't take partitions at the moment"}
+		case !t.silent()[worker].IsZero():
+			return &InvalidError{Key: "worker", Value: worker, Reason: "does not answer"}
 		}
 		if err := t.cluster.Pin(ctx, p, worker); err != nil {
 			return err

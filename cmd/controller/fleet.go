@@ -16,6 +16,7 @@ import (
 // leadership shows the controller to the API.
 type leadership struct {
 	controller *controller.Controller
+	crew       *crew
 	compares   bool
 	interval   time.Duration // between two measurements of lag
 }
@@ -26,7 +27,7 @@ func (l *leadership) Fleet() (api.Fleet, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return &fleet{Term: t, compares: l.compares, interval: l.interval}, true
+	return &fleet{Term: t, crew: l.crew, compares: l.compares, interval: l.interval}, true
 }
 
 // Leader implements api.Leadership.
@@ -42,6 +43,7 @@ func (l *leadership) Leader(ctx context.Context) (id, address string) {
 type fleet struct {
 	*controller.Term
 
+	crew     *crew
 	compares bool
 	interval time.Duration
 }
@@ -195,8 +197,11 @@ func (f *fleet) Workers() []api.FleetWorker {
 			ID: l.Worker.ID, Live: l.Worker.Live, Draining: l.Worker.Draining, Standby: l.Standby, Partitions: l.Partitions,
 			Rates: map[route.Partition]api.FleetRate{},
 		}
+		if w.Live {
+			w.Silent = f.crew.quiet(w.ID)
+		}
 		for _, p := range l.Partitions {
-			if rate, ok := f.Rate(p); ok {
+			if rate, ok := f.Rate(p); ok && w.Silent == 0 { // what it was is not what it is
 				w.Rates[p] = api.FleetRate{Bytes: rate.Bytes, Messages: rate.Messages}
 			}
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type view struct {
 	mapped     func(topic string) string // a topic's name on the target; empty if only the workers know it
 	crew       *crew
 	draining   atomic.Bool
+	joined     atomic.Bool // it has known a leader
 }
 
 // look asks the workers until ctx ends.
@@ -50,11 +52,9 @@ func (v *view) Snapshot() api.Snapshot {
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
 		defer cancel()
-		if leader, err := v.controller.Leader(ctx); err != nil || leader.ID == "" {
-			return api.Snapshot{State: api.StateStarting, Reason: "nobody leads the cluster, or ZooKeeper does not answer"}
-		}
-		return api.Snapshot{State: api.StateMirroring, Reason: "another controller leads"}
+		return v.standingBy(v.controller.Leader(ctx))
 	}
+	v.joined.Store(true)
 	s := t.State()
 	known := v.crew.seen()
 	out := api.Snapshot{State: api.StateMirroring}
@@ -63,6 +63,26 @@ func (v *view) Snapshot() api.Snapshot {
 		for p := range topic.Partitions {
 			out.Partitions = append(out.Partitions, v.partition(t, s, topic, route.Partition{Topic: name, Partition: p}, known))
 		}
+	}
+	taken := func(p api.Partition) bool { return p.State != stateUnassigned }
+	if n := len(out.Partitions); n > 0 && !slices.ContainsFunc(out.Partitions, taken) {
+		out.State, out.Reason = api.StateDegraded, fmt.Sprintf("no worker can take any of its partitions, of which there are %d", n)
+	}
+	return out
+}
+
+// standingBy is what one that does not lead says, by who does as far as it knows.
+func (v *view) standingBy(leader controller.Leader, err error) api.Snapshot {
+	if err == nil && leader.ID != "" {
+		v.joined.Store(true)
+		return api.Snapshot{State: api.StateMirroring, Reason: "another controller leads"}
+	}
+	out := api.Snapshot{State: api.StateStarting, Reason: "nobody leads the cluster, or ZooKeeper does not answer"}
+	if err != nil {
+		out.Reason = "the cluster can't be reached: " + err.Error()
+	}
+	if v.joined.Load() {
+		out.State = api.StateSuspended
 	}
 	return out
 }
@@ -88,6 +108,9 @@ func (v *view) shown(s *controller.State, topic controller.Topic, p route.Partit
 			SourceEnd: route.NoOffset, SourceLastStable: route.NoOffset, Committed: route.NoOffset,
 		}
 		one.State, one.Reason = standing(s, topic, p, owner)
+		if quiet := v.crew.quiet(owner); quiet > 0 && one.State == api.StateMirroring {
+			one.State, one.Reason = api.StateDegraded, "its worker "+owner+" has not answered for "+quiet.String()
+		}
 		if last.TargetTopic != "" {
 			one.TargetTopic, one.TargetPartition = last.TargetTopic, last.TargetPartition
 		}
@@ -98,13 +121,16 @@ func (v *view) shown(s *controller.State, topic controller.Topic, p route.Partit
 	return one, told
 }
 
+// stateUnassigned is the state of a partition that no worker has.
+const stateUnassigned = "unassigned"
+
 // standing says how a partition is, as far as ideal state and external view tell.
 func standing(s *controller.State, topic controller.Topic, p route.Partition, owner string) (state, reason string) {
 	switch {
 	case owner == "":
-		return "unassigned", "no worker can take it"
+		return stateUnassigned, "no worker can take it"
 	case !s.Workers[owner].Live:
-		return "unassigned", "its worker " + owner + " is gone"
+		return stateUnassigned, "its worker " + owner + " is gone"
 	case topic.Off(p.Partition):
 		return api.StatePaused, "it is blacklisted"
 	case s.Paused(p.Topic):

@@ -276,6 +276,9 @@ func optionClusters(v *classic.Values, s *settings) error {
 		if s.positions.Address = v.String("consumerCommitZkPath"); s.positions.Address == "" {
 			s.positions.Address = v.String("srcKafkaZkPath")
 		}
+		if s.positions.Address == "" {
+			v.Warn("-groupId %s: without -consumerCommitZkPath or -srcKafkaZkPath it is not known where its offsets are, and lag is not measured", group)
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -213,6 +213,11 @@ func TestBrokersDoForAClusterWithoutZooKeeper(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a:9092", "b:9092"}, s.source.cluster.Bootstrap)
 	require.Equal(t, "zk:2181", s.positions.Address)
+	require.Empty(t, s.warnings)
+
+	s, err = read(least("-srcBootstrapServers", "a:9092", "-groupId", "g"))
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(s.warnings, "\n"), "-groupId g: without -consumerCommitZkPath", "that lag is not measured was told nowhere")
 }
 
 func TestTheNativeFileIsUnderstood(t *testing.T) {

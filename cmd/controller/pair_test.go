@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/kafkad"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
@@ -236,12 +239,37 @@ func TestZooKeeperThatIsDownIsWaitedFor(t *testing.T) {
 	z := kafkatest.StartZooKeeper(t)
 	require.NoError(t, z.Kill())
 	p := launch(t, z.Addr(), "mirrors", "c1")
-	p.eventually(t, http.MethodGet, "/readyz", http.StatusServiceUnavailable, "ZooKeeper does not answer")
+	p.eventually(t, http.MethodGet, "/readyz", http.StatusServiceUnavailable, "connection refused")
 	p.eventually(t, http.MethodGet, "/healthz", http.StatusOK, "")
 	p.eventually(t, http.MethodGet, "/topics", http.StatusServiceUnavailable, "")
 	require.NoError(t, z.Start(t.Context()))
 	p.eventually(t, http.MethodGet, "/topics", http.StatusOK, "No topic is added")
 	p.eventually(t, http.MethodGet, "/readyz", http.StatusOK, "")
+	status, text := p.ask(http.MethodPost, "/api/v1/topics", `{"topic":"orders","partitions":4}`)
+	require.Equal(t, http.StatusCreated, status, text)
+	p.eventually(t, http.MethodGet, "/readyz", http.StatusServiceUnavailable, "no worker can take any of its partitions, of which there are 4")
+}
+
+// One that had led for minutes said that it was starting when ZooKeeper was gone.
+func TestAControllerThatHasKnownALeaderIsSuspendedAndDoesNotStart(t *testing.T) {
+	t.Parallel()
+	v := &view{}
+	refused := errors.New("connection refused")
+	for _, row := range []struct {
+		leader        controller.Leader
+		err           error
+		state, reason string
+	}{
+		{controller.Leader{}, refused, api.StateStarting, "the cluster can't be reached: connection refused"},
+		{controller.Leader{}, nil, api.StateStarting, "nobody leads"},
+		{controller.Leader{ID: "c1"}, nil, api.StateMirroring, "another controller leads"},
+		{controller.Leader{}, refused, api.StateSuspended, "connection refused"},
+		{controller.Leader{}, nil, api.StateSuspended, "nobody leads"},
+	} {
+		s := v.standingBy(row.leader, row.err)
+		require.Equal(t, row.state, s.State)
+		require.Contains(t, s.Reason, row.reason)
+	}
 }
 
 func TestTheNativeAPIChangesTheClusterAndSendsWritersToTheLeader(t *testing.T) {

@@ -87,10 +87,10 @@ func (v *service) assemble(ctx context.Context) error {
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"route": s.route.String()}, registry)
 	v.helix = controller.NewHelix(s.coordination, v.address(), v.log.Named("helix"), labelled)
 	v.peers = api.NewPeers(s.server.TLS.CAFile)
-	workers := &crew{directory: v.helix, client: &http.Client{Timeout: workerTimeout, Transport: v.peers}}
+	workers := newCrew(v.helix, &http.Client{Timeout: workerTimeout, Transport: v.peers}, v.log.Named("workers"))
 	deps := controller.Deps{
 		Log: v.log.Named("controller"), Registerer: registry, Route: s.route, ID: s.coordination.Name, Coordinator: v.helix, Events: log,
-		Workload: workers,
+		Workload: workers, Pulse: workers,
 	}
 	if s.source.known() {
 		deps.Source = v.kafka(s.source, "source")
@@ -118,7 +118,7 @@ func (v *service) assemble(ctx context.Context) error {
 		shown = v.happened
 	}
 	v.view = &view{controller: v.controller, crew: workers, mapped: s.mapped}
-	lead := &leadership{controller: v.controller, compares: s.compares, interval: s.controller.Lag.Interval}
+	lead := &leadership{controller: v.controller, crew: workers, compares: s.compares, interval: s.controller.Lag.Interval}
 	if v.positions == nil || !s.source.known() {
 		lead.interval = 0
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/route"
@@ -38,13 +40,23 @@ type directory interface {
 type crew struct {
 	directory directory
 	client    *http.Client
+	log       hclog.Logger
+	turns     chan struct{}         // holds one token while nobody looks
 	last      atomic.Pointer[sight] // nil before the first look
 }
 
-// sight is what the workers said of their partitions.
+func newCrew(d directory, client *http.Client, log hclog.Logger) *crew {
+	c := &crew{directory: d, client: client, log: log, turns: make(chan struct{}, 1)}
+	c.turns <- struct{}{}
+	return c
+}
+
+// sight is what the workers said of their partitions. It is not changed; the next look makes another.
 type sight struct {
-	at    time.Time
-	parts map[route.Partition]api.Partition
+	at       time.Time
+	parts    map[route.Partition]api.Partition
+	answered map[string]time.Time // of the workers with an address: when each answered last; not of one that never did
+	silent   map[string]time.Time // those of them that did not this time
 	// excluded are the topics that workers don't copy although they have partitions of them, each with the reason.
 	excluded map[string]string
 }
@@ -65,28 +77,87 @@ func (c *crew) excluded() map[string]string {
 	return nil
 }
 
-// look asks the workers, and keeps what they say.
-func (c *crew) look(ctx context.Context) (map[route.Partition]api.Partition, error) {
-	saw, err := c.ask(ctx)
-	if err != nil {
-		return nil, err
+// Take implements controller.Pulse.
+func (c *crew) Take(ctx context.Context) error {
+	if _, err := c.look(ctx); err != nil && len(c.Silent()) == 0 {
+		return err
 	}
-	c.last.Store(saw)
-	return saw.parts, nil
+	return nil
 }
 
-// ask asks all workers at once. One that does not answer is left out; an error means that none did though some should have.
-func (c *crew) ask(ctx context.Context) (*sight, error) {
+// Silent implements controller.Pulse. Workers whose API could not be reached from the beginning, or that have none, are not among them: of
+// them it tells nothing.
+func (c *crew) Silent() map[string]time.Time {
+	if last := c.last.Load(); last != nil {
+		return last.silent
+	}
+	return nil
+}
+
+// look asks all workers at once, and keeps what they say. Of one that does not answer nothing is kept, since it may be gone; an error means that
+// none did though some should have, or that nobody knows where they are: then all stays as it was.
+func (c *crew) look(ctx context.Context) (map[route.Partition]api.Partition, error) {
+	select {
+	case <-c.turns:
+		defer func() { c.turns <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	addresses, err := c.directory.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
+	now, faults := c.ask(ctx, addresses)
+	if ctx.Err() != nil { // that is not the workers' fault
+		return nil, ctx.Err()
+	}
+	c.tell(now)
+	c.last.Store(now)
+	if len(faults) > 0 && len(faults) == len(addresses) {
+		return nil, errors.Join(faults...)
+	}
+	return now.parts, nil
+}
+
+// tell logs who has fallen silent and who speaks again.
+func (c *crew) tell(now *sight) {
+	before := c.Silent()
+	for id, at := range now.silent {
+		if before[id].IsZero() {
+			c.log.Warn("a worker does not answer", "worker", id, "last", at)
+		}
+	}
+	for id := range before {
+		if _, asked := now.answered[id]; asked && now.silent[id].IsZero() {
+			c.log.Info("a worker answers again", "worker", id)
+		}
+	}
+}
+
+// quietAfter is how long a worker has not answered when it is called silent: one answer that is late is no news.
+const quietAfter = 2 * lookEvery
+
+// quiet is for how long a worker has not answered, in whole seconds; 0 when that is not worth a word.
+func (c *crew) quiet(id string) time.Duration {
+	at, is := c.Silent()[id]
+	if d := time.Since(at); is && d >= quietAfter {
+		return d.Truncate(time.Second)
+	}
+	return 0
+}
+
+// ask asks workers at once and compares with what was seen last.
+func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []error) {
 	var (
 		mu     sync.Mutex
-		out    = &sight{at: time.Now(), parts: map[route.Partition]api.Partition{}, excluded: map[string]string{}}
+		now    = &sight{parts: map[route.Partition]api.Partition{}, answered: map[string]time.Time{}, silent: map[string]time.Time{}, excluded: map[string]string{}}
+		before = map[string]time.Time{}
 		faults []error
 		asking sync.WaitGroup
 	)
+	if last := c.last.Load(); last != nil {
+		before = last.answered
+	}
 	slots := make(chan struct{}, workersAtOnce)
 	for id, address := range addresses {
 		asking.Go(func() {
@@ -96,24 +167,27 @@ func (c *crew) ask(ctx context.Context) (*sight, error) {
 			left, leftErr := pages[api.Excluded](ctx, c.client, address+"/api/v1/excluded-topics")
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
+			if err == nil {
+				now.answered[id] = time.Now()
+			} else {
 				faults = append(faults, fmt.Errorf("worker %s: %w", id, err))
+				if at, known := before[id]; known {
+					now.answered[id], now.silent[id] = at, at
+				}
 			}
 			for _, p := range items {
-				out.parts[route.Partition{Topic: p.Topic, Partition: p.Partition}] = p
+				now.parts[route.Partition{Topic: p.Topic, Partition: p.Partition}] = p
 			}
 			if leftErr == nil { // an older worker leaves out nothing
 				for _, e := range left {
-					out.excluded[e.Topic] = e.Reason
+					now.excluded[e.Topic] = e.Reason
 				}
 			}
 		})
 	}
 	asking.Wait()
-	if len(faults) > 0 && len(faults) == len(addresses) {
-		return nil, errors.Join(faults...)
-	}
-	return out, nil
+	now.at = time.Now()
+	return now, faults
 }
 
 // pages reads all pages of a worker's list.

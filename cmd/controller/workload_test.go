@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/api"
@@ -47,7 +50,7 @@ func TestTheWorkersMeasureThemselves(t *testing.T) {
 	bad := serving(t, func(*http.Request) (int, any) { return http.StatusInternalServerError, nil })
 	client := &http.Client{Timeout: workerTimeout}
 	t.Cleanup(client.CloseIdleConnections)
-	c := &crew{directory: addresses{"w1": good.URL, "w2": bad.URL}, client: client}
+	c := newCrew(addresses{"w1": good.URL, "w2": bad.URL}, client, hclog.NewNullLogger())
 	rates, err := c.Rates(t.Context())
 	require.NoError(t, err, "one worker that does not answer hides no other")
 	require.Equal(t, map[route.Partition]controller.Rate{
@@ -65,6 +68,76 @@ func TestTheWorkersMeasureThemselves(t *testing.T) {
 	rates, err = c.Rates(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, rates)
+}
+
+// A worker that had been killed was shown with what it last said until its session was over.
+func TestAWorkerThatStopsAnsweringIsSilentAndNothingOfItIsKept(t *testing.T) {
+	var down atomic.Bool
+	w1 := serving(t, func(*http.Request) (int, any) {
+		return http.StatusOK, api.List[api.Partition]{Items: []api.Partition{{Topic: "orders", Worker: "w1"}}}
+	})
+	w2 := serving(t, func(*http.Request) (int, any) {
+		if down.Load() {
+			return http.StatusInternalServerError, nil
+		}
+		return http.StatusOK, api.List[api.Partition]{Items: []api.Partition{{Topic: "clicks", Worker: "w2"}}}
+	})
+	never := serving(t, func(*http.Request) (int, any) { return http.StatusInternalServerError, nil })
+	client := &http.Client{Timeout: workerTimeout}
+	t.Cleanup(client.CloseIdleConnections)
+	c := newCrew(addresses{"w1": w1.URL, "w2": w2.URL, "w3": never.URL}, client, hclog.NewNullLogger())
+	require.NoError(t, c.Take(t.Context()))
+	require.Len(t, c.seen(), 2)
+	require.Empty(t, c.Silent(), "of one that never answered nothing is known")
+
+	down.Store(true)
+	require.NoError(t, c.Take(t.Context()))
+	require.Len(t, c.seen(), 1)
+	require.Len(t, c.Silent(), 1)
+	require.Contains(t, c.Silent(), "w2")
+	require.Zero(t, c.quiet("w2"), "one answer that is late is no news")
+	long := time.Now().Add(-20500 * time.Millisecond)
+	c.last.Load().answered["w2"] = long
+	require.NoError(t, c.Take(t.Context()))
+	require.Equal(t, long, c.Silent()["w2"], "it is silent since it answered last")
+	require.Equal(t, 20*time.Second, c.quiet("w2"))
+	require.Zero(t, c.quiet("w1"))
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, c.Take(ended))
+	require.Len(t, c.Silent(), 1, "a look that was cut short tells nothing")
+
+	c.directory = addresses{"w2": w2.URL}
+	require.NoError(t, c.Take(t.Context()))
+	require.Empty(t, c.seen(), "also when none answers")
+	down.Store(false)
+	require.NoError(t, c.Take(t.Context()))
+	require.Empty(t, c.Silent())
+	require.Len(t, c.seen(), 1)
+}
+
+// Partitions of a worker that had been killed were mirroring, and not behind, until its session was over.
+func TestWhatASilentWorkerHasIsDegraded(t *testing.T) {
+	c := newCrew(addresses{}, http.DefaultClient, hclog.NewNullLogger())
+	v := &view{crew: c, mapped: unnamed}
+	online := controller.Assignment{0: {"w1": controller.Online}}
+	topic := controller.Topic{Name: "orders", Partitions: 1, Assigned: online}
+	s := &controller.State{
+		Topics: map[string]controller.Topic{"orders": topic}, Views: map[string]controller.Assignment{"orders": online},
+		Workers: map[string]controller.Worker{"w1": {ID: "w1", Live: true}},
+	}
+	p := route.Partition{Topic: "orders"}
+	one, told := v.shown(s, topic, p, api.Partition{})
+	require.False(t, told)
+	require.Equal(t, api.StateMirroring, one.State)
+	c.last.Store(&sight{silent: map[string]time.Time{"w1": time.Now().Add(-20500 * time.Millisecond)}})
+	one, _ = v.shown(s, topic, p, api.Partition{})
+	require.Equal(t, api.StateDegraded, one.State)
+	require.Equal(t, "its worker w1 has not answered for 20s", one.Reason)
+	s.Workers["w1"] = controller.Worker{ID: "w1"}
+	one, _ = v.shown(s, topic, p, api.Partition{})
+	require.Equal(t, stateUnassigned, one.State, "now it is gone")
 }
 
 func TestTheMeasuringServiceIsAskedAsEver(t *testing.T) {

@@ -17,12 +17,13 @@ type Worker struct {
 	Live     bool    // has a session
 	Enabled  bool    // may own partitions
 	Draining bool    // gives away what it owns and gets nothing
+	Silent   bool    // has a session and does not answer: keeps what it owns and gets nothing, unless nobody answers
 	Standby  bool    // held back while enough others work
 	Capacity float64 // its share relative to others; 0 counts as 1
 }
 
 // usable says that the worker can be given partitions.
-func (w Worker) usable() bool { return w.Live && w.Enabled && !w.Draining }
+func (w Worker) usable() bool { return w.Live && w.Enabled && !w.Draining && !w.Silent }
 
 // Partition is a partition as it stands now. The zero Weight means idle, UnknownWeight not measured.
 type Partition struct {

@@ -56,6 +56,23 @@ func moves(plan Plan) []string {
 	return lines
 }
 
+// What a silent worker had was weighed and given away for balance, and others' partitions given to it.
+func TestASilentWorkerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	workers := fleet("w1", "w2", "w3")
+	workers[1].Silent = true
+	plan := Decide(workers, topic("orders", "w1", "w1", "w1", "w1", "w2", "", "gone"), Options{})
+	require.Equal(t, map[string]int{"w1": 3, "w2": 1, "w3": 3}, counts(after(topic("orders", "", "", "", "", "", "", ""), plan)))
+	require.Equal(t, "w2", plan.Owners[route.Partition{Topic: "orders", Partition: 4}])
+
+	plan = Decide(workers, topic("orders", "w1", "w2"), Options{MaxActive: 2})
+	require.Empty(t, plan.Moves, "nobody steps in for one that may live")
+
+	workers[0].Silent, workers[2].Silent = true, true
+	plan = Decide(workers, topic("orders", "", "", ""), Options{})
+	require.Equal(t, map[string]int{"w1": 1, "w2": 1, "w3": 1}, counts(after(topic("orders", "", "", ""), plan)), "that nobody answers tells nothing of any")
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	edit := func(all []Worker, i int, f func(*Worker)) []Worker { f(&all[i]); return all }

@@ -17,6 +17,9 @@ type worker struct {
 	lump   float64 // what can't be divided: the fixed partitions together, or the largest one
 }
 
+// keeps says that the worker is to be left alone with what it owns.
+func (w *worker) keeps() bool { return w.Silent && w.Live && w.Enabled && !w.Draining }
+
 // full is the load relative to capacity, with extra added.
 func (w *worker) full(extra float64) float64 { return (w.load + extra) / w.Capacity }
 
@@ -80,7 +83,12 @@ func newPool(workers []Worker, partitions []Partition, o Options) *pool {
 
 // choose picks the workers that may hold partitions: who holds some stays, then who is no standby, then by id.
 func (p *pool) choose() {
-	regular := 0
+	if !slices.ContainsFunc(p.workers, func(w *worker) bool { return w.usable() }) {
+		for _, w := range p.workers { // that nobody answers says more about who asks
+			w.Silent = false
+		}
+	}
+	regular, silent := 0, 0
 	for _, w := range p.workers {
 		if w.usable() {
 			p.active = append(p.active, w)
@@ -88,11 +96,15 @@ func (p *pool) choose() {
 		if !w.Standby {
 			regular++
 		}
+		if w.keeps() && slices.ContainsFunc(w.holds, func(i int) bool { return p.home(&p.parts[i]) == nil }) {
+			silent++
+		}
 	}
 	limit := p.MaxActive
 	if limit <= 0 {
 		limit = regular
 	}
+	limit = max(min(limit, 1), limit-silent) // nobody steps in for a silent one before it is lost
 	if limit == 0 || limit > len(p.active) {
 		limit = len(p.active)
 	}
@@ -193,7 +205,7 @@ func (p *pool) mustMove(part *part) Reason {
 		return Disabled
 	case at.Draining:
 		return Drained
-	case !at.active:
+	case !at.active && !at.keeps():
 		return Surplus
 	case part.Stuck && !part.Blacklisted && len(p.active) > 1:
 		return Stuck

@@ -19,6 +19,7 @@ func drawWorkers(t *rapid.T) []Worker {
 		all[i] = Worker{
 			ID: fmt.Sprintf("w%d", i), Live: rapid.IntRange(0, 4).Draw(t, "live") > 0, Enabled: rapid.IntRange(0, 6).Draw(t, "enabled") > 0,
 			Draining: rapid.IntRange(0, 6).Draw(t, "draining") == 0, Standby: rapid.IntRange(0, 4).Draw(t, "standby") == 0,
+			Silent:   rapid.IntRange(0, 6).Draw(t, "silent") == 0,
 			Capacity: rapid.SampledFrom([]float64{0, 0, 1, 2}).Draw(t, "capacity"),
 		}
 	}
@@ -68,8 +69,9 @@ func TestEveryDecisionKeepsTheRules(t *testing.T) {
 		o := drawOptions(t)
 		plan := Decide(workers, partitions, o)
 		byID := map[string]Worker{}
-		usable := 0
+		usable, nobodyAnswers := 0, !slices.ContainsFunc(workers, Worker.usable)
 		for _, w := range workers {
+			w.Silent = w.Silent && !nobodyAnswers
 			byID[w.ID] = w
 			if w.usable() {
 				usable++
@@ -86,7 +88,7 @@ func TestEveryDecisionKeepsTheRules(t *testing.T) {
 			require.Empty(t, plan.Moves)
 			return
 		}
-		holders := map[string]bool{}
+		holders, silent := map[string]bool{}, map[string]bool{}
 		reasons := map[route.Partition]Reason{}
 		for _, m := range plan.Moves {
 			reasons[m.Partition] = m.Reason
@@ -105,6 +107,11 @@ func TestEveryDecisionKeepsTheRules(t *testing.T) {
 				require.Equal(t, p.Pin, owner, "what is pinned is there")
 				continue
 			}
+			if w := byID[owner]; w.Silent && w.Live && w.Enabled && !w.Draining {
+				require.Equal(t, p.Owner, owner, "who is silent keeps what it has and gets nothing")
+				silent[owner] = true
+				continue
+			}
 			require.Truef(t, byID[owner].usable(), "%v is with %s", p.Partition, owner)
 			holders[owner] = true
 			if p.Stuck && !p.Blacklisted && len(activeIDs(workers, partitions, o)) > 1 {
@@ -115,7 +122,7 @@ func TestEveryDecisionKeepsTheRules(t *testing.T) {
 			}
 		}
 		if o.MaxActive > 0 {
-			require.LessOrEqual(t, len(holders), o.MaxActive)
+			require.LessOrEqual(t, len(holders), max(1, o.MaxActive-len(silent)))
 		}
 		if !slices.ContainsFunc(partitions, func(p Partition) bool { return p.Stuck }) {
 			require.Empty(t, Decide(workers, after(partitions, plan), o).Moves, "a second decision has nothing to do")

@@ -72,7 +72,7 @@ export interface Happening {
 
 export interface Worker {
   id: string;
-  state: "active" | "standby" | "draining" | "gone";
+  state: "active" | "standby" | "draining" | "silent" | "gone";
   partitions: number;
   records_per_second: number;
   bytes_per_second: number;
