@@ -1,0 +1,116 @@
+package spill
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// benchBytes is what a round writes: -benchtime 2048x makes 2 GiB of it.
+const benchBytes = 1 << 20
+
+// BenchmarkSpill writes items of 64 KiB, 16 in a transaction, all of it to disk and synced, and then takes them. MB/s are of the writes with the
+// syncs, of the reads, and of a plain file of the same size, written by 1 MiB and synced at its end, in the same folder.
+func BenchmarkSpill(b *testing.B) {
+	cfg := DefaultConfig()
+	cfg.Dir, cfg.MaxBytes, cfg.Limits.MemoryCapacity = b.TempDir(), 1<<40, 0
+	pool := slab.NewPool(slab.NewBudget(1<<40), 64<<20)
+	s, err := Open(cfg, Deps{Alloc: func(n int) ([]byte, Holder) {
+		pool.Budget().Force(int64(n))
+		sl := pool.Get(n, int64(n))
+		data := sl.Bytes()
+		return data, sl
+	}})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	q, err := s.Queue(orders, origin, 0)
+	require.NoError(b, err)
+	block := make([]byte, benchBytes)
+	for i := range block {
+		block[i] = byte(i * i >> 7)
+	}
+	plain := plainFile(b, filepath.Join(cfg.Dir, "plain"), block)
+	b.ReportAllocs()
+	b.ResetTimer()
+	begun := time.Now()
+	const items = 16
+	for n := range b.N {
+		p := q.Put()
+		for i := range items {
+			first := route.Offset(n*items + i)
+			p.Add(Item{First: first, Next: first + 1, Data: block[i*benchBytes/items : (i+1)*benchBytes/items]})
+		}
+		require.NoError(b, p.Commit(b.Context()))
+		if n%64 == 63 {
+			require.NoError(b, q.log.sync())
+		}
+	}
+	require.NoError(b, q.log.sync())
+	written := time.Since(begun)
+	begun = time.Now()
+	take, err := q.Take()
+	require.NoError(b, err)
+	for n := 0; ; n++ {
+		_, err := take.Next(0)
+		if errors.Is(err, ErrEmpty) {
+			require.Equal(b, b.N*items, int(q.Stats().TakenItems)+take.Taken())
+			break
+		}
+		require.NoError(b, err)
+		if n%items == items-1 {
+			require.NoError(b, take.Commit(items))
+		}
+	}
+	require.NoError(b, take.End())
+	read := time.Since(begun)
+	speed := func(d time.Duration) float64 { return float64(b.N) * benchBytes / 1e6 / d.Seconds() }
+	b.ReportMetric(speed(written), "write-MB/s")
+	b.ReportMetric(speed(read), "drain-MB/s")
+	b.ReportMetric(speed(plain), "plain-MB/s")
+}
+
+// plainFile writes a block b.N times, syncs, and returns how long that took.
+func plainFile(b *testing.B, path string, block []byte) time.Duration {
+	b.Helper()
+	begun := time.Now()
+	f, err := os.Create(path)
+	require.NoError(b, err)
+	for range b.N {
+		_, err := f.Write(block)
+		require.NoError(b, err)
+	}
+	require.NoError(b, errors.Join(f.Sync(), f.Close()))
+	took := time.Since(begun)
+	require.NoError(b, os.Remove(path))
+	return took
+}
+
+// BenchmarkMemory puts and takes an item that never sees the disk.
+func BenchmarkMemory(b *testing.B) {
+	cfg := DefaultConfig()
+	cfg.Dir, cfg.MaxBytes = b.TempDir(), 1<<30
+	s, err := Open(cfg, Deps{})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	q, err := s.Queue(orders, origin, 0)
+	require.NoError(b, err)
+	take, err := q.Take()
+	require.NoError(b, err)
+	data := make([]byte, 1000)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		p := q.Put()
+		p.Add(Item{First: route.Offset(n), Next: route.Offset(n + 1), Data: data})
+		require.NoError(b, p.Commit(b.Context()))
+		_, err := take.Next(0)
+		require.NoError(b, err)
+		require.NoError(b, take.Commit(1))
+	}
+}
