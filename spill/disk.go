@@ -6,20 +6,25 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 )
 
-// disk is what the logs of a store share: the bound on their bytes, the folder for what was set aside, and the two calls that tests let fail.
+// disk is what the logs of a store share: the bound on their bytes, buffers, the folder for what was set aside, and the two calls that tests let fail.
 type disk struct {
 	max     int64
 	used    atomic.Int64
 	aside   string
+	scratch sync.Pool // of *[]byte, in which frames are put together
 	writeAt func(f *os.File, b []byte, at int64) (int, error)
 	sync    func(f *os.File) error
 }
 
 func newDisk(dir string, maxBytes int64) *disk {
-	return &disk{max: maxBytes, aside: filepath.Join(dir, asideFolder), writeAt: (*os.File).WriteAt, sync: (*os.File).Sync}
+	return &disk{
+		max: maxBytes, aside: filepath.Join(dir, asideFolder), scratch: sync.Pool{New: func() any { return new([]byte) }},
+		writeAt: (*os.File).WriteAt, sync: (*os.File).Sync,
+	}
 }
 
 // asideFolder can't be a partition's: its name doesn't end with a number.

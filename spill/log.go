@@ -16,7 +16,6 @@ import (
 type log struct {
 	dir, origin string
 	disk        *disk
-	scratch     []byte // what is being appended; the appender's
 
 	mu       sync.Mutex
 	segments []segment         // oldest first; the last one is written to if file is open
@@ -134,14 +133,13 @@ func (l *log) path(base route.Offset) string { return filepath.Join(l.dir, segme
 
 // append writes one transaction. ErrFull: there is no room, nothing was written. Other errors are the disk's.
 func (l *log) append(items []Item, segmentBytes int64) error {
-	b, err := appendFrame(l.scratch[:0], items)
+	scratch := l.disk.scratch.Get().(*[]byte) //nolint:forcetypeassert // nothing else is ever put there
+	defer l.disk.scratch.Put(scratch)
+	b, err := appendFrame((*scratch)[:0], items)
 	if err != nil {
 		return err
 	}
-	l.scratch = b
-	if cap(b) > maxScratch {
-		l.scratch = nil
-	}
+	*scratch = b
 	first, next := items[0].First, items[len(items)-1].Next
 	l.mu.Lock()
 	broken, file := l.broken, l.file
@@ -168,9 +166,6 @@ func (l *log) append(items []Item, segmentBytes int64) error {
 	l.dirtyLocked(file)
 	return nil
 }
-
-// maxScratch is how much a queue that spills keeps for the next write.
-const maxScratch = 1 << 20
 
 // begin writes a frame as the first of a new segment.
 func (l *log) begin(b []byte, items []Item) error {

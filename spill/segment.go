@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,7 +132,7 @@ func appendFrame(b []byte, items []Item) ([]byte, error) {
 		return nil, fmt.Errorf("%w: a transaction of %d bytes, at most %d go into one", ErrTooLarge, size, maxFrame)
 	}
 	start := len(b)
-	b = append(b, make([]byte, frameFixed)...)
+	b = slices.Grow(b, int(frameFixed+size))[:start+frameFixed]
 	for _, i := range items {
 		b = binary.BigEndian.AppendUint64(b, uint64(i.Next))
 		b = binary.BigEndian.AppendUint32(b, uint32(len(i.Data)))
