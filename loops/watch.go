@@ -309,7 +309,7 @@ func (w *Watch) wanted(topics map[string]string, tidy bool) map[string]string {
 	}
 	for _, topic := range slices.Sorted(maps.Keys(w.topics)) {
 		c := w.topics[topic]
-		if _, asked := hops[c.target]; asked && refused[topic] == nil {
+		if _, asked := hops[c.target]; asked && c.declared && refused[topic] == nil { // before, its target may not exist
 			hops[c.target] = append(hops[c.target], w.renewed(topic, c))
 		}
 	}

@@ -153,6 +153,8 @@ func TestTheWayBackIsRefusedAndNothingElse(t *testing.T) {
 		require.Empty(t, there.begin(t.Context()))
 		require.Empty(t, there.review(t.Context()))
 		require.Empty(t, back.review(t.Context()))
+		require.NotContains(t, w["A"].notes[Group("@B@A@1")], "t", "not before its target is known to exist")
+		require.Empty(t, back.begin(t.Context()))
 		require.Contains(t, w["A"].notes[Group("@B@A@1")], "t")
 		require.Empty(t, back.told())
 	})
