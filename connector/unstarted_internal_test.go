@@ -162,7 +162,7 @@ func TestNewPartitionsThatCantBeginAreToldOnce(t *testing.T) {
 	require.Equal(t, []*partition{begun}, pair.parts)
 	require.Equal(t, 1, strings.Count(logged.String(), "partitions can't be started yet: partitions=2 first=t-1"), logged.String())
 	require.Equal(t, "find where t-2 begins", late.reason)
-	require.Empty(t, begun.reason)
+	require.NotContains(t, begun.reason, "t-2", "it is started all the same")
 	logged.Reset()
 	c.leaveOutNew(pair, known, errors.New("none is new")) //nolint:err113 // any reason
 	require.Empty(t, logged.String())
