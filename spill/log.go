@@ -133,7 +133,7 @@ func (l *log) path(base route.Offset) string { return filepath.Join(l.dir, segme
 
 // append writes one transaction. ErrFull: there is no room, nothing was written. Other errors are the disk's.
 func (l *log) append(items []Item, segmentBytes int64) error {
-	scratch := l.disk.scratch.Get().(*[]byte) //nolint:forcetypeassert // nothing else is ever put there
+	scratch, _ := l.disk.scratch.Get().(*[]byte) // nothing else is ever put there
 	defer l.disk.scratch.Put(scratch)
 	b, err := appendFrame((*scratch)[:0], items)
 	if err != nil {
