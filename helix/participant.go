@@ -145,8 +145,8 @@ const (
 )
 
 // Run takes part until the context ends, which brings all partitions to OFFLINE, leaves the cluster and returns nil. Errors: ErrNotSetUp when
-// the cluster, or without auto-join the instance, does not exist at the first attempt and nobody wants to be told of it; *TakenError when another process is alive under the
-// name. While ZooKeeper can't be reached, Run waits for it.
+// the cluster, or without auto-join the instance, does not exist at the first attempt and NotSetUp is not there to be told; *TakenError when
+// another process is alive under the name. While ZooKeeper can't be reached, Run waits for it.
 func (p *Participant) Run(ctx context.Context) error {
 	pause := backoff.New(rejoinBase, rejoinLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	joined := false
