@@ -26,11 +26,13 @@ func (a *Admin) Groups(ctx context.Context, prefix string) ([]string, error) {
 // GroupNotes reads the metadata of a group's offsets, by topic, of partition 0 of each; topics without any are left out.
 func (a *Admin) GroupNotes(ctx context.Context, group string) (map[string]string, error) {
 	return do(ctx, a, "read offsets of group "+group, func(s *session) (map[string]string, error) {
+		notes := map[string]string{}
 		response, err := s.admin.ListConsumerGroupOffsets(group, nil)
-		if err != nil {
+		if errors.Is(err, sarama.ErrGroupIDNotFound) { // as some brokers say; others find no offsets
+			return notes, nil
+		} else if err != nil {
 			return nil, err
 		}
-		notes := map[string]string{}
 		for topic, partitions := range response.Blocks {
 			if block := partitions[0]; block != nil && block.Metadata != "" {
 				notes[topic] = block.Metadata

@@ -152,7 +152,7 @@ func TestTargetTopicIsNamedBeforeAWorkerTells(t *testing.T) {
 	topic := controller.Topic{Name: "orders", Partitions: 1, Assigned: map[int32]map[string]string{0: {"w1": controller.Online}}}
 	state := &controller.State{Workers: map[string]controller.Worker{"w1": {Live: true}}}
 	p := route.Partition{Topic: "orders"}
-	v := &view{mapped: s.mapped}
+	v := &view{mapped: s.mapped, crew: &crew{}}
 	one, told := v.shown(state, topic, p, api.Partition{})
 	require.False(t, told)
 	require.Equal(t, "sjc1.orders", one.TargetTopic)

@@ -79,10 +79,10 @@ func (c *crew) excluded() map[string]string {
 
 // Take implements controller.Pulse.
 func (c *crew) Take(ctx context.Context) error {
-	if _, err := c.look(ctx); err != nil && len(c.Silent()) == 0 {
+	if _, err := c.look(ctx); ctx.Err() != nil || len(c.Silent()) == 0 {
 		return err
 	}
-	return nil
+	return nil // also when none answered: that is known now
 }
 
 // Silent implements controller.Pulse. Workers whose API could not be reached from the beginning, or that have none, are not among them: of
