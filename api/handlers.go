@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"net/url"
 	"strconv"
 	"time"
@@ -161,11 +162,9 @@ func (s *Server) partitionsOf(topic string) []Partition {
 // failUnknown answers a call about a topic of which the mirror has nothing: not yet, if it still starts.
 func (s *Server) failUnknown(w http.ResponseWriter, topic string) {
 	message := fmt.Sprintf("topic %q is not mirrored", topic)
-	for _, e := range s.deps.Mirror.Excluded() {
-		if e.Topic == topic {
-			message += ": " + e.Reason
-			break
-		}
+	excluded := s.deps.Mirror.Excluded()
+	if i := slices.IndexFunc(excluded, func(e Excluded) bool { return e.Topic == topic }); i >= 0 {
+		message += ": " + excluded[i].Reason
 	}
 	if mirror := s.deps.Mirror.Snapshot(); mirror.State == StateStarting {
 		message += "; the mirror is still starting: " + mirror.Reason

@@ -199,8 +199,11 @@ func TestWaitClaimsNoLagThatItDoesNotKnow(t *testing.T) {
 func TestTopicOfUnknownLagIsNotSaidToHaveNone(t *testing.T) {
 	t.Parallel()
 	topics := totalsOfTopics([]Partition{
-		{Topic: "bills", Partition: 0, State: StateStarting, LagRecords: -1}, {Topic: "bills", Partition: 1, State: StateHalted, LagRecords: -1},
-		{Topic: "orders", Partition: 0, LagRecords: -1}, {Topic: "orders", Partition: 1, LagRecords: 0}, {Topic: "orders", Partition: 2, LagRecords: 3},
+		{Topic: "bills", Partition: 0, State: StateStarting, LagRecords: -1},
+		{Topic: "bills", Partition: 1, State: StateHalted, LagRecords: -1},
+		{Topic: "orders", Partition: 0, LagRecords: -1},
+		{Topic: "orders", Partition: 1, LagRecords: 0},
+		{Topic: "orders", Partition: 2, LagRecords: 3},
 	})
 	require.Len(t, topics, 2)
 	require.Equal(t, int64(-1), topics[0].LagRecords)
