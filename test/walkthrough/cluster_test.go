@@ -1,10 +1,14 @@
 package walkthrough_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/kafkad"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
@@ -38,9 +42,23 @@ func TestAClusterIsStartedLookedAtAndChanged(t *testing.T) {
 	for _, b := range readDocument(t, "cli.md").blocks["Changes"] {
 		s.do(t, b)
 	}
+	awaitCommands(t, kafka.ZooKeeper().Addr(), "sjc1-dca1")
 	written += kafkatest.Load(t, kafka.Bootstrap(), kafkatest.LoadOptions{Topic: "clicks", First: int(written), Records: 100}).Committed
 	kafkatest.AwaitRecords(t, kafka.Bootstrap(), "sjc1.clicks", written, patience)
 	d := kafkatest.Compare(t, kafka.Bootstrap(), kafka.Bootstrap(), "clicks", "sjc1.clicks")
 	require.True(t, d.Equal(), d.String())
 	require.Equal(t, written, d.Records)
+}
+
+// awaitCommands waits until workers have done all that was asked of them: a reset to the latest that waits for a partition on its way from one worker to
+// another would leave out what is written meanwhile.
+func awaitCommands(t *testing.T, zookeeper, cluster string) {
+	t.Helper()
+	look, err := helix.Open(t.Context(), helix.Config{ZooKeeper: zookeeper, Cluster: helix.Cluster(cluster), SessionTimeout: time.Minute}, hclog.NewNullLogger())
+	require.NoError(t, err)
+	defer look.Close()
+	require.Eventually(t, func() bool {
+		waiting, err := look.Children(t.Context(), "/"+cluster+"/PROPERTYSTORE/causeway/commands", nil)
+		return err == nil && len(waiting) == 0 || errors.Is(err, helix.ErrNotFound)
+	}, patience, 50*time.Millisecond, "what operators asked for is not done")
 }
