@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,10 +16,13 @@ import (
 // target's brokers, and links that are cut, in an order that nobody chose.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
+	var turn sync.Mutex
 	for name, version := range lines(kafkatest.Kafka3) {
 		t.Run(name, func(t *testing.T) {
-			if !testkit.Long() { // at full length more brokers at once than a small machine keeps alive: one does not start within its time
-				t.Parallel()
+			t.Parallel()
+			if testkit.Long() { // more brokers at once than a small machine keeps alive: one does not start within its time
+				turn.Lock()
+				defer turn.Unlock()
 			}
 			torment(t, version)
 		})
