@@ -15,9 +15,7 @@ func totalsOfRoute(name string, s Snapshot) Route {
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		r.Partitions[p.State]++
-		if p.LagRecords >= 0 {
-			r.LagRecords = max(r.LagRecords, 0) + p.LagRecords
-		}
+		r.LagRecords = plusLag(r.LagRecords, p.LagRecords)
 		r.RecordsPerSecond += p.RecordsPerSecond
 		r.BytesPerSecond += p.BytesPerSecond
 	}
@@ -34,6 +32,14 @@ func totalsOfRoute(name string, s Snapshot) Route {
 		}
 	}
 	return r
+}
+
+// plusLag adds a partition's lag to a sum; -1 is one that is not known, or a sum of none.
+func plusLag(sum, lag int64) int64 {
+	if lag < 0 {
+		return sum
+	}
+	return max(sum, 0) + lag
 }
 
 // all names all partitions of a route or a topic, of which there are n.
@@ -82,9 +88,7 @@ func totalsOfTopics(parts []Partition) []Topic {
 		}
 		t.PartitionCount++
 		t.States[p.State]++
-		if p.LagRecords >= 0 {
-			t.LagRecords = max(t.LagRecords, 0) + p.LagRecords
-		}
+		t.LagRecords = plusLag(t.LagRecords, p.LagRecords)
 		t.LagSeconds = max(t.LagSeconds, p.LagSeconds)
 		t.RecordsPerSecond += p.RecordsPerSecond
 		t.BytesPerSecond += p.BytesPerSecond

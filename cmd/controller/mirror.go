@@ -64,7 +64,7 @@ func (v *view) Snapshot() api.Snapshot {
 			out.Partitions = append(out.Partitions, v.partition(t, s, topic, route.Partition{Topic: name, Partition: p}, known))
 		}
 	}
-	taken := func(p api.Partition) bool { return p.State != stateUnassigned }
+	taken := func(p api.Partition) bool { return p.State != api.StateUnassigned }
 	if n := len(out.Partitions); n > 0 && !slices.ContainsFunc(out.Partitions, taken) {
 		out.State, out.Reason = api.StateDegraded, fmt.Sprintf("no worker can take any of its partitions, of which there are %d", n)
 	}
@@ -121,16 +121,13 @@ func (v *view) shown(s *controller.State, topic controller.Topic, p route.Partit
 	return one, told
 }
 
-// stateUnassigned is the state of a partition that no worker has.
-const stateUnassigned = "unassigned"
-
 // standing says how a partition is, as far as ideal state and external view tell.
 func standing(s *controller.State, topic controller.Topic, p route.Partition, owner string) (state, reason string) {
 	switch {
 	case owner == "":
-		return stateUnassigned, "no worker can take it"
+		return api.StateUnassigned, "no worker can take it"
 	case !s.Workers[owner].Live:
-		return stateUnassigned, "its worker " + owner + " is gone"
+		return api.StateUnassigned, "its worker " + owner + " is gone"
 	case topic.Off(p.Partition):
 		return api.StatePaused, "it is blacklisted"
 	case s.Paused(p.Topic):

@@ -164,7 +164,10 @@ func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			items, err := pages[api.Partition](ctx, c.client, address+"/api/v1/partitions")
-			left, leftErr := pages[api.Excluded](ctx, c.client, address+"/api/v1/excluded-topics")
+			var left []api.Excluded
+			if err == nil { // of one that does not answer nothing more is asked
+				left, _ = pages[api.Excluded](ctx, c.client, address+"/api/v1/excluded-topics") // an older worker leaves out nothing
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -178,10 +181,8 @@ func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []
 			for _, p := range items {
 				now.parts[route.Partition{Topic: p.Topic, Partition: p.Partition}] = p
 			}
-			if leftErr == nil { // an older worker leaves out nothing
-				for _, e := range left {
-					now.excluded[e.Topic] = e.Reason
-				}
+			for _, e := range left {
+				now.excluded[e.Topic] = e.Reason
 			}
 		})
 	}

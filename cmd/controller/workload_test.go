@@ -137,7 +137,7 @@ func TestWhatASilentWorkerHasIsDegraded(t *testing.T) {
 	require.Equal(t, "its worker w1 has not answered for 20s", one.Reason)
 	s.Workers["w1"] = controller.Worker{ID: "w1"}
 	one, _ = v.shown(s, topic, p, api.Partition{})
-	require.Equal(t, stateUnassigned, one.State, "now it is gone")
+	require.Equal(t, api.StateUnassigned, one.State, "now it is gone")
 }
 
 func TestTheMeasuringServiceIsAskedAsEver(t *testing.T) {
