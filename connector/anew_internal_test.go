@@ -12,15 +12,21 @@ import (
 	"github.com/causeway-mirror/causeway/route"
 )
 
+// positionOf is a partition's stored position.
+func positionOf(t *testing.T, c *Connector, p *partition) offsets.Checkpoint {
+	t.Helper()
+	known, err := c.deps.Store.Load(t.Context(), []route.Partition{p.source})
+	require.NoError(t, err)
+	return known[p.source]
+}
+
 // A topic that was made anew halts by policy, and is told once, however often the start is tried.
 func TestRecreatedTopicHaltsByPolicy(t *testing.T) {
 	t.Parallel()
 	c := idle(t, io.Discard)
 	c.cfg.On.Recreated = mirror.Halt
 	pair, part := one(t, c, nil)
-	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
-	require.NoError(t, err)
-	at := known[part.source]
+	at := positionOf(t, c, part)
 	at.SourceTopicID, pair.source.ID = route.TopicID{1}, route.TopicID{2}
 	for range 3 {
 		next, err := c.continueFrom(t.Context(), pair, at, mirror.Anew{})
@@ -40,11 +46,10 @@ func TestPartedSourceGoesOnWhereItParts(t *testing.T) {
 	t.Parallel()
 	c := idle(t, io.Discard)
 	pair, part := one(t, c, nil)
-	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
-	require.NoError(t, err)
-	at := known[part.source]
+	was := positionOf(t, c, part)
+	at := was
 	at.SourceOffset, at.TargetOffset, at.Sequence, at.LeaderEpoch = 50, 50, 50, 2
-	require.NoError(t, c.deps.Store.Begin(t.Context(), new(known[part.source]), at))
+	require.NoError(t, c.deps.Store.Begin(t.Context(), &was, at))
 	anew := mirror.Anew{Cause: mirror.Parted, At: 40, ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch}
 
 	next, err := c.continueFrom(t.Context(), pair, at, anew)
@@ -71,9 +76,7 @@ func TestRecordThatIsLeftOutIsToldBeforeItsOffsetIsStored(t *testing.T) {
 	t.Parallel()
 	c := idle(t, io.Discard)
 	pair, part := one(t, c, nil)
-	known, err := c.deps.Store.Load(t.Context(), []route.Partition{part.source})
-	require.NoError(t, err)
-	at := known[part.source]
+	at := positionOf(t, c, part)
 	anew := mirror.Anew{
 		Cause: mirror.LeftOut, At: at.SourceOffset + 1, Kind: "oversized", Why: "too large", LeaderEpoch: 3,
 		ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch,
