@@ -107,10 +107,7 @@ func policies() map[string][]string {
 // validateDeadLetter judges the name as it is with a topic that any name may have.
 func validateDeadLetter(topic string) error {
 	name := strings.ReplaceAll(topic, "{topic}", "t")
-	legal := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
-	}
-	if name == "" || name == "." || name == ".." || topic == "{topic}" || strings.ContainsFunc(name, func(r rune) bool { return !legal(r) }) {
+	if !plainName.MatchString(name) || name == "." || name == ".." || topic == "{topic}" {
 		return Fault("route.dead_letter.topic", topic, "must be a topic's name, in which {topic} stands for the source topic, and another than that")
 	}
 	return nil
