@@ -471,8 +471,8 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 {
 		plan.Left = p.anew
 	}
-	if c.cfg.Merge && t.replicas > 1 {
-		plan.Merge = mergeBytes
+	if c.cfg.Merge {
+		plan.Merge, plan.Replicated = mergeBytes, t.replicas > 1
 		if plan.MaxBatchBytes > 0 {
 			plan.Merge = min(plan.Merge, plan.MaxBatchBytes)
 		}

@@ -30,6 +30,8 @@ type Plan struct {
 	Left Anew
 	// Merge is the size in bytes up to which small batches are merged while the lane stays behind; 0 = never.
 	Merge int
+	// Replicated says that the target keeps more than one replica, so that a broker's round through replication limits the batches per second.
+	Replicated bool
 }
 
 // Wakers are how a lane tells others that it wants to be asked again. They must neither block nor call back into the lane.

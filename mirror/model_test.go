@@ -129,7 +129,7 @@ func (w *world) start(at offsets.Checkpoint) {
 	if w.rng.IntN(3) == 0 {
 		plan.MaxBatchBytes = batch.HeaderSize + 40
 	} else if w.rng.IntN(2) == 0 {
-		plan.Merge = 4 << 10
+		plan.Merge, plan.Replicated = 4<<10, true
 	}
 	o := newOwner(w, cfg, plan, at)
 	o.broker = w.believed()
