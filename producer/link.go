@@ -159,7 +159,7 @@ func (l *link) waitToSend(ctx context.Context, conn *wire.Conn, linger *time.Tim
 	lingering := false
 	for {
 		l.mu.Lock()
-		work := len(l.queue) > 0 && (l.bytes < l.limitLocked() || len(l.requests) == 0)
+		work := len(l.queue) > 0 && (len(l.requests) == 0 || l.roomLocked(time.Now()))
 		now := work && (len(l.requests) < busyRequests || len(l.queue) >= l.flying)
 		l.mu.Unlock()
 		if now {
@@ -184,11 +184,12 @@ func (l *link) waitToSend(ctx context.Context, conn *wire.Conn, linger *time.Tim
 	}
 }
 
-func (l *link) limitLocked() int64 {
+// roomLocked says whether one more request may be in flight.
+func (l *link) roomLocked(now time.Time) bool {
 	if l.p.cfg.InFlightBytes > 0 {
-		return l.p.cfg.InFlightBytes
+		return l.bytes < l.p.cfg.InFlightBytes
 	}
-	return l.window.limit()
+	return l.bytes < l.window.limit() && len(l.requests) < l.window.most() && !l.window.stale(now)
 }
 
 // build fills a request with the next batch of every lane in the queue, each lane once, up to the size limit.
@@ -238,6 +239,7 @@ func (l *link) seal(r *request, again *Slot) {
 	if len(r.items) > 0 {
 		r.seal(l.p.cfg)
 		l.mu.Lock()
+		r.alone = len(l.requests) == 0
 		l.requests = append(l.requests, r)
 		l.bytes += int64(r.size)
 		for i := range r.items {
@@ -305,7 +307,7 @@ func (l *link) answered(r *request, now time.Time, trip time.Duration, ok bool) 
 		}
 	}
 	if ok {
-		l.window.answered(now, int64(r.size), trip)
+		l.window.answered(now, int64(r.size), trip, r.alone)
 	}
 	n := len(l.requests)
 	l.mu.Unlock()

@@ -486,10 +486,64 @@ func TestWindowFollowsTheWay(t *testing.T) {
 	require.EqualValues(t, leastInFlight, w.limit())
 	for range 40 { // 100 MB/s at 100 ms
 		now = now.Add(50 * time.Millisecond)
-		w.answered(now, 5<<20, 100*time.Millisecond)
+		w.answered(now, 5<<20, 100*time.Millisecond, false)
 	}
 	require.InDelta(t, 20<<20, w.limit(), 6<<20)
 	require.Equal(t, 100*time.Millisecond, w.median())
+}
+
+// A connection that is busy for long must not take its own queue for the way, which would let the queue grow for as long as it is busy.
+func TestQueueIsNotTakenForTheWay(t *testing.T) {
+	t.Parallel()
+	var w window
+	now := time.Unix(1000, 0)
+	w.answered(now, 1<<20, time.Millisecond, true)
+	for range 300 { // 100 MB/s, each behind 40 ms of others
+		now = now.Add(50 * time.Millisecond)
+		w.answered(now, 5<<20, 40*time.Millisecond, false)
+	}
+	require.True(t, w.stale(now), "one must go alone now")
+	require.EqualValues(t, leastInFlight, w.limit())
+	w.answered(now, 1<<20, 30*time.Millisecond, true)
+	require.False(t, w.stale(now))
+	require.Equal(t, 30*time.Millisecond, w.minTrip, "the way has become longer")
+}
+
+func TestSmallRequestsFillALongWay(t *testing.T) {
+	t.Parallel()
+	var w window
+	now := time.Unix(1000, 0)
+	require.Equal(t, leastRequests, w.most())
+	for range 400 { // 4,000 a second at 100 ms
+		now = now.Add(10 * time.Millisecond)
+		for range 40 {
+			w.answered(now, 8<<10, 100*time.Millisecond, false)
+		}
+	}
+	require.InDelta(t, 1000, w.most(), 100)
+}
+
+// Thousands of small batches in the pipe are few bytes and a long queue, behind which everybody else would wait.
+func TestPartitionThatCatchesUpDoesNotFillThePipe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, nil)
+	stalled := make(chan struct{})
+	r.k.with(func() {
+		r.k.before = func(int32, *kmsg.ProduceRequest) func(route.Partition) error {
+			<-stalled
+			return func(route.Partition) error { return nil }
+		}
+	})
+	l := r.lane(0, 0)
+	l.add(2000)
+	most := func() (n int) {
+		l.look(func() { n = l.most })
+		return n
+	}
+	eventually(t, func() bool { return most() >= leastRequests }, "it is not pipelined")
+	require.Never(t, func() bool { return most() > leastRequests }, 200*time.Millisecond, 5*time.Millisecond)
+	close(stalled)
+	r.finish(l)
 }
 
 func TestConfigReportsAllFaults(t *testing.T) {

@@ -26,6 +26,7 @@ type request struct {
 	items []item
 	size  int
 	all   bool
+	alone bool // nothing was unanswered when it was sent
 	sent  time.Time
 	wire  wire.Produce
 	done  func(*kmsg.ProduceResponse, error) // r.answered, made once
