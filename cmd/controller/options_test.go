@@ -55,6 +55,13 @@ func TestRunEndsWithItsExitCode(t *testing.T) {
 		{"negative delay", least("-autoRebalanceDelayInSeconds", "-5"), exitFailure, []string{"rebalance.delay: -5s"}},
 		{"file that is not there", least("-config", filepath.Join(dir, "no.properties")), exitFailure, []string{"-config"}},
 		{"native file with an unknown key", []string{"--config", file("bad.yaml", "controler: {}\n")}, exitFailure, []string{"controller"}},
+		{
+			"native file with what can't be read, and wrong values",
+			[]string{"--config", file("both.yaml", "route: {source: {bootstrap: [a:1]}, target: {bootstrap: [b:1]}, strt: latest}\n"+
+				"coordination: {session_timeout: 1ms}\ncontroller: {lag_interval: often, rebalance: {threshold: 0.5}}\n")},
+			exitFailure,
+			[]string{"route.strt: unknown key", "controller.lag_interval: want a duration", "controller.rebalance.threshold", "coordination.session_timeout"},
+		},
 		{"native file without coordination", []string{"--config", file("none.yaml", "route: {source: {bootstrap: [a:1]}, target: {bootstrap: [b:1]}}\n")}, exitFailure, []string{"coordination.zookeeper"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

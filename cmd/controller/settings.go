@@ -75,14 +75,13 @@ func nativeFile(args []string) (string, bool) {
 	return path, path != "" && !strings.HasSuffix(path, ".properties")
 }
 
-// fromNative reads the native file.
+// fromNative reads the native file; all faults at once.
 func fromNative(path string) (settings, error) {
 	f := native.Default()
-	if err := f.Load(path); err != nil {
+	fileErr := f.Load(path)
+	judged := errors.Join(f.ValidateRoute(), f.ValidateCoordination(), f.ValidateOffsets(native.StoreZooKeeper), f.ValidateController(), f.ValidateServer(), f.ValidateLog())
+	if err := native.Judged(path, fileErr, judged); err != nil {
 		return settings{}, err
-	}
-	if err := errors.Join(f.ValidateRoute(), f.ValidateCoordination(), f.ValidateOffsets(native.StoreZooKeeper), f.ValidateController(), f.ValidateServer(), f.ValidateLog()); err != nil {
-		return settings{}, native.Prefixed(native.Unflagged(err), path+": ")
 	}
 	filter, err := f.Filter()
 	if err != nil {

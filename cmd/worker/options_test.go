@@ -218,3 +218,17 @@ func TestNativeFile(t *testing.T) {
 	require.Equal(t, 2, strings.Count(errs.String(), "\n"), errs.String())
 	require.Contains(t, errs.String(), fmt.Sprintf("%s: coordination.cluster %q", wrong, "a/b"))
 }
+
+// TestWhatCannotBeReadHidesNoWrongValues: an unknown key or a malformed duration was all that was told of a file.
+func TestWhatCannotBeReadHidesNoWrongValues(t *testing.T) {
+	t.Parallel()
+	path := newFiles(t).write("causeway.yaml", strings.Replace(nativeText, "worker: {id: w9}", "worker: {stream: 2, fetchers: 0, commit_interval: soon}", 1))
+	_, err := read([]string{"--config", path})
+	for _, want := range []string{"worker.stream: unknown key", "worker.commit_interval: want a duration", `worker.fetchers "0"`} {
+		require.ErrorContains(t, err, want)
+	}
+	_, err = read([]string{"--config", newFiles(t).write("causeway.yaml", "rout: {}\nlog: {level: loud}\n")})
+	require.ErrorContains(t, err, "rout: unknown key")
+	require.ErrorContains(t, err, "log.level")
+	require.NotContains(t, err.Error(), "bootstrap", "the misspelt key may name it")
+}

@@ -43,16 +43,14 @@ func nativeFile(args []string) (string, bool) {
 	return path, path != ""
 }
 
-// fromNative reads the native file.
+// fromNative reads the native file; all faults at once.
 func fromNative(path string) (settings, error) {
 	s := settings{File: native.Default()}
-	if err := s.Load(path); err != nil {
-		return s, err
-	}
-	err := errors.Join(s.ValidateRoute(), s.ValidateWorker(), s.ValidateCoordination(),
+	fileErr := s.Load(path)
+	judged := errors.Join(s.ValidateRoute(), s.ValidateWorker(), s.ValidateCoordination(),
 		s.ValidateOffsets(native.StoreZooKeeper, native.StoreFile), s.ValidateServer(), s.ValidateLog())
 	s.id, s.rateable = s.WorkerID("worker"), true
-	return s, native.Prefixed(native.Unflagged(err), path+": ")
+	return s, native.Judged(path, fileErr, judged)
 }
 
 // fault is one thing wrong with an old option.

@@ -26,6 +26,12 @@ func (f *FaultError) Error() string { return fmt.Sprintf("%s %q: %s", f.Key, f.V
 // Fault is one wrong value: key, value, reason.
 func Fault(key, value, reason string) error { return &FaultError{key, value, reason} }
 
+// Judged joins what is wrong with a file's form and with the values in it, for programs without flags: so all is told at once. What is missing
+// counts only if it can't have stood in what was not read.
+func Judged(path string, fileErr, judged error) error {
+	return errors.Join(fileErr, Prefixed(Unflagged(Without(judged, fileErr)), path+": "))
+}
+
 // Without leaves out of joined errors those that fileErr, of a file that could not be read whole, may be to blame for: what is missing may have
 // stood in what was not read. A value that could not be read excuses its own key alone, anything else whatever is missing.
 func Without(err, fileErr error) error {
