@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -207,15 +208,51 @@ func (w *Watch) look(ctx context.Context) error {
 	}
 	texts, ownErr := w.target.GroupNotes(ctx, Group(w.cfg.Route))
 	if w.answered(ownUnread, ownErr) {
-		w.texts, w.stored = map[string]string{}, map[string]Marker{}
-		for topic, text := range texts {
-			w.texts[topic] = text
-			if m, err := Parse(text); err == nil { // else it is written anew
-				w.stored[topic] = m
-			}
-		}
+		w.recall(texts)
 	}
 	return cmp.Or(err, ownErr)
+}
+
+// recall takes over the route's own markers as they are stored, by target topic.
+func (w *Watch) recall(texts map[string]string) {
+	w.texts, w.stored = map[string]string{}, map[string]Marker{}
+	for topic, text := range texts {
+		w.texts[topic] = text
+		if m, err := Parse(text); err == nil { // else it is written anew
+			w.stored[topic] = m
+		}
+	}
+}
+
+// Preview judges topics, source topic → target topic, as Admit would for a route that began now, or goes on from its own markers. It writes
+// nothing and waits for nobody: what can't be read is the error.
+func Preview(ctx context.Context, cfg Config, ends Ends, source, target Notes, topics map[string]string) (map[string]*RefusedError, error) {
+	w := NewWatch(cfg, source, target, hclog.NewNullLogger(), nil)
+	w.ends = ends
+	for topic, to := range topics {
+		w.topics[topic] = &copied{target: to, since: time.Now().UnixMilli()}
+	}
+	var err error
+	if w.before, err = w.origins(ctx); err != nil {
+		return nil, fmt.Errorf("read the markers on the source: %w", err)
+	}
+	if err = w.recallIfAny(ctx); err != nil {
+		return nil, fmt.Errorf("read this route's markers on the target: %w", err)
+	}
+	w.judge()
+	return w.Refused(), nil
+}
+
+// recallIfAny reads the route's own markers if it has left any. Brokers make room for a group's offsets once it is asked for.
+func (w *Watch) recallIfAny(ctx context.Context) error {
+	own := Group(w.cfg.Route)
+	groups, err := w.target.Groups(ctx, own)
+	if err != nil || !slices.Contains(groups, own) {
+		return err
+	}
+	texts, err := w.target.GroupNotes(ctx, own)
+	w.recall(texts)
+	return err
 }
 
 // origins reads all markers on the source.

@@ -5,18 +5,26 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/loops"
 )
 
 // checkedLab is two clusters that note every request that would change something.
 type checkedLab struct {
 	source, target *kfake.Cluster
+
+	reads []string // requests that only ask here, as the group is there already
 
 	mu      sync.Mutex
 	changes []string // guarded by mu
@@ -54,12 +62,14 @@ func (l *checkedLab) note(req kmsg.Request) {
 			return
 		}
 	case *kmsg.ApiVersionsRequest, *kmsg.MetadataRequest, *kmsg.DescribeClusterRequest, *kmsg.DescribeConfigsRequest,
-		*kmsg.SASLHandshakeRequest, *kmsg.SASLAuthenticateRequest:
+		*kmsg.SASLHandshakeRequest, *kmsg.SASLAuthenticateRequest, *kmsg.ListGroupsRequest, *kmsg.DescribeGroupsRequest:
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changes = append(l.changes, kmsg.NameForKey(req.Key()))
+	if name := kmsg.NameForKey(req.Key()); !slices.Contains(l.reads, name) {
+		l.changes = append(l.changes, name)
+	}
 }
 
 // file is a configuration for the two, with more lines for the route and the clusters.
@@ -143,6 +153,27 @@ func TestCheckNamesWhatWouldStopTheMirror(t *testing.T) {
 	var found []finding
 	require.NoError(t, json.Unmarshal([]byte(stdout), &found))
 	require.Contains(t, found, finding{point{good, "target partitions", "3", "the source has 4; the mirror would add the others", ""}, []string{"grown"}})
+}
+
+// TestCheckNamesTopicsThatWouldGoInACircle: a mirror of the other direction has left its marker where this one would read.
+func TestCheckNamesTopicsThatWouldGoInACircle(t *testing.T) {
+	t.Parallel()
+	here, there := kfake.ClusterID("here"), kfake.ClusterID("there")
+	l := newCheckedLab(t, []kfake.Opt{here, kfake.SeedTopics(1, "orders", "bills")}, []kfake.Opt{there, kfake.SeedTopics(1, "orders", "bills")})
+	now := time.Now().UnixMilli()
+	marker, _ := loops.Format([]loops.Hop{{Route: "@b@a@1", Cluster: "there", Topic: "orders", Since: now, Renewed: now}}, loops.MaxBytes)
+	admin := cluster.NewAdmin(cluster.Config{Name: "a", Bootstrap: l.source.ListenAddrs()}, hclog.NewNullLogger())
+	require.NoError(t, admin.SaveGroupNotes(t.Context(), loops.Group("@b@a@1"), map[string]string{"orders": marker}))
+	require.NoError(t, admin.Close())
+	l.mu.Lock()
+	l.changes = nil
+	l.mu.Unlock()
+	l.reads = []string{"FindCoordinator", "OffsetFetch"}
+	code, stdout := l.check(t, l.file(t, `include: [orders, bills]`, "", ""))
+	require.Equal(t, 1, code, stdout)
+	require.Contains(t, stdout, `error    route.loops "refuse" of topic orders: a loop: it comes from topic orders of cluster there by @b@a@1, and this route, @a@b@1, `+
+		"would bring it back to there; exclude the topic, here or there, or give it another name\n")
+	require.Contains(t, stdout, "1 error, 0 warnings\n")
 }
 
 // TestCheckNamesRightsThatLack: what docs/security.md asks for, one right at a time.

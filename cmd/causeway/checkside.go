@@ -36,6 +36,7 @@ type checkedSide struct {
 	client  *wire.Client
 	admin   *cluster.Admin
 	answers bool
+	id      string // the cluster's; "" if it has none
 	brokers int
 	oldest  map[kmsg.Key]int16 // by request: the newest version that all reached brokers speak
 	rights  int32              // on the cluster itself, as bits; unknownRights
@@ -179,6 +180,9 @@ func (s *checkedSide) reachBrokers(ctx context.Context, r *findings) {
 		s.rights = answer.AuthorizedOperations
 	}
 	s.brokers = len(answer.Brokers)
+	if answer.ClusterID != nil {
+		s.id = *answer.ClusterID
+	}
 	var (
 		mu    sync.Mutex // guards found and s.oldest
 		found = map[int32]point{}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,8 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/loops"
 )
 
 // topicFacts are what a cluster says of one topic.
@@ -62,8 +66,29 @@ func (p *preflight) checkTopics(ctx context.Context, source, target *checkedSide
 			p.checkSource(t)
 			p.checkTarget(ctx, target, t)
 		}
+		p.checkLoops(ctx, source, target, pairs)
 		p.checkIDExpiration(ctx, target)
 		p.add(point{good, "route.topics", strconv.Itoa(len(pairs)), "topics looked at", ""})
+	}
+}
+
+// checkLoops looks for topics that other routes would bring back. Whoever can't see that mirrors all the same.
+func (p *preflight) checkLoops(ctx context.Context, source, target *checkedSide, pairs []*topicPair) {
+	if source.id == "" || target.id == "" { // the mirror doesn't look either
+		return
+	}
+	topics := make(map[string]string, len(pairs))
+	for _, t := range pairs {
+		topics[t.Source] = t.Target
+	}
+	cfg := loops.Config{Route: p.settings.RouteName().String(), Takes: new(engine.Selection(&p.settings.File))}
+	refused, err := loops.Preview(ctx, cfg, loops.Ends{Source: source.id, Target: target.id, Producer: -1}, source.admin, target.admin, topics)
+	if err != nil {
+		p.add(point{warn, "route.loops", p.settings.Route.Loops, cause(err), "grant what the brokers refuse, see docs/security.md: till then loops aren't noticed"})
+		return
+	}
+	for _, topic := range slices.Sorted(maps.Keys(refused)) {
+		p.add(point{bad, "route.loops", p.settings.Route.Loops, refused[topic].Error(), "exclude the topic, here or there, or give it another name"}, topic)
 	}
 }
 

@@ -73,7 +73,7 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.CommitInterval, cfg.ShutdownTimeout = f.Worker.CommitInterval.Duration(), f.Worker.ShutdownTimeout.Duration()
 	cfg.Isolation, cfg.Delivery, cfg.CreateTopics = f.Route.Isolation, f.Route.Delivery, f.Route.Topics.Create
 	cfg.Limits = mirror.Limits{RecordsPerSecond: f.Route.Limits.RecordsPerSecond, BytesPerSecond: float64(f.Route.Limits.BytesPerSecond)}
-	cfg.Selection = loops.Selection{Include: f.Route.Topics.Include, Exclude: f.Route.Topics.Exclude, Rename: f.Renamed()}
+	cfg.Selection = Selection(f)
 	cfg.LoopInterval = f.Route.Topics.DiscoverInterval.Duration()
 	on := func(trouble string) mirror.Policy { return mirror.Policy(f.Route.On[trouble]) }
 	cfg.On = mirror.Policies{
@@ -86,6 +86,11 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 		cfg.Start = now.Add(-back).UTC().Format(time.RFC3339)
 	}
 	return cfg, nil
+}
+
+// Selection is what the route takes of its source by name.
+func Selection(f *native.File) loops.Selection {
+	return loops.Selection{Include: f.Route.Topics.Include, Exclude: f.Route.Topics.Exclude, Rename: f.Renamed()}
 }
 
 // Snapshot translates the connector's status.
