@@ -26,6 +26,8 @@ import (
 const (
 	retryMin = 500 * time.Millisecond
 	retryMax = 10 * time.Second
+	// silence is how long the first answer of a cluster may take before it is told that there is none.
+	silence = 5 * time.Second
 )
 
 // topicSource lists the topics of a cluster; *cluster.Admin is one.
@@ -68,6 +70,8 @@ type discovery struct {
 	excluded []api.Excluded
 	refused  []api.Partition // halted: partitions of topics that match and cannot have a place on the target
 	trouble  string          // why the last round failed; "" when it did not
+	asked    string          // the cluster whose answer is waited for; "" while none is
+	since    time.Time       // when that began
 	rounds   int             // that succeeded
 	first    chan struct{}   // closed by the first round that succeeds; made by firstLocked
 }
@@ -92,16 +96,16 @@ func (d *discovery) run(ctx context.Context) {
 
 // round looks once. The target is asked too until it has answered once, so that a wrong address shows before the first record.
 func (d *discovery) round(ctx context.Context) error {
-	topics, err := d.source.Topics(ctx)
+	topics, err := d.ask(ctx, d.source, d.sourceName)
 	if err != nil {
-		return unanswered(d.sourceName, err)
+		return err
 	}
 	d.mu.Lock()
 	first := d.rounds == 0
 	d.mu.Unlock()
 	if first {
-		if _, err = d.target.Topics(ctx); err != nil {
-			return unanswered(d.targetName, err)
+		if _, err = d.ask(ctx, d.target, d.targetName); err != nil {
+			return err
 		}
 	}
 	s := d.sift(topics)
@@ -113,6 +117,23 @@ func (d *discovery) round(ctx context.Context) error {
 	}
 	d.adopt(topics, s)
 	return nil
+}
+
+// ask lists a cluster's topics, and lets others see that this is waited for.
+func (d *discovery) ask(ctx context.Context, from topicSource, name string) (map[string]cluster.Topic, error) {
+	d.await(name)
+	defer d.await("")
+	topics, err := from.Topics(ctx)
+	if err != nil {
+		return nil, unanswered(name, err)
+	}
+	return topics, nil
+}
+
+func (d *discovery) await(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked, d.since = name, time.Now()
 }
 
 // unanswered says why a cluster does not tell its topics. Of one that can't be reached the connection's own error says it all.
@@ -286,11 +307,15 @@ func (d *discovery) failed(err error) {
 	d.log.Debug("discovery failed again", "err", err)
 }
 
-// state returns whether a round has succeeded yet, and why the last one did not.
+// state returns whether a round has succeeded yet, and why the last one did not, or the first one takes so long.
 func (d *discovery) state() (ready bool, trouble string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.rounds > 0, d.trouble
+	trouble = d.trouble
+	if waited := time.Since(d.since); d.rounds == 0 && trouble == "" && d.asked != "" && waited > silence {
+		trouble = fmt.Sprintf("%s: no answer for %s: it is overloaded, or what listens there speaks no Kafka", d.asked, waited.Truncate(time.Second))
+	}
+	return d.rounds > 0, trouble
 }
 
 // found returns a channel that closes when the first topics were handed to the mirror.

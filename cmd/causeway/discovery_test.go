@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -249,6 +250,35 @@ func TestDiscoveryRetriesAndNamesTheTrouble(t *testing.T) {
 	cancel()
 	<-done
 	require.Equal(t, []events.Type{events.RouteDegraded, events.RouteRecovered, events.TopicDiscovered}, d.types())
+}
+
+// mute is a cluster that takes questions and answers none.
+type mute struct{}
+
+func (mute) Topics(ctx context.Context) (map[string]cluster.Topic, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestATargetThatIsNoKafkaIsToldWithinSeconds: for 23 s a mirror said no more than that it was asking both clusters.
+func TestATargetThatIsNoKafkaIsToldWithinSeconds(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, "orders")
+	synctest.Test(t, func(t *testing.T) {
+		d.discovery.target = mute{}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); d.run(ctx) }()
+		time.Sleep(silence)
+		_, trouble := d.state()
+		require.Empty(t, trouble)
+		time.Sleep(time.Second)
+		ready, trouble := d.state()
+		require.False(t, ready)
+		require.Equal(t, "target b (h:2): no answer for 6s: it is overloaded, or what listens there speaks no Kafka", trouble)
+		cancel()
+		<-done
+	})
 }
 
 // TestTopicsWithImpossibleNamesAreNotLeftOutSilently: a name may be too long only once it is renamed.
