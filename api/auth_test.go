@@ -71,6 +71,25 @@ func TestWritesNeedTheToken(t *testing.T) {
 	}
 }
 
+func TestNoWriteOfTheDocumentIsDoneWithoutTheToken(t *testing.T) {
+	t.Parallel()
+	_, operations := readDescription(t)
+	writes := 0
+	for _, role := range roles() {
+		s := serverOf(t, role, leader{answeringFleet{}}, func(c *Config, _ *fakeMirror) { c.TokenFile = tokenFile(t, "s3cret") })
+		for _, o := range operations {
+			if o.method == http.MethodGet {
+				continue
+			}
+			writes++
+			path := strings.NewReplacer("{topic}", "orders", "{partition}", "3", "{id}", "w1").Replace(o.path)
+			require.Equal(t, http.StatusUnauthorized, ask(t, s, o.method, path).Code, "%s: %s %s", role, o.method, path)
+			require.Equal(t, http.StatusUnauthorized, ask(t, s, o.method, path, "Authorization", "Bearer guess").Code, "%s: %s %s", role, o.method, path)
+		}
+	}
+	require.Greater(t, writes, 3*10)
+}
+
 func TestTheOldRESTNeedsTheTokenToo(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

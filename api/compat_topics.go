@@ -85,6 +85,9 @@ func parseTopic(r *http.Request) (topicBody, error) {
 	if err = decoder.Decode(&fields); err != nil {
 		return topicBody{}, fmt.Errorf("the body is no JSON object: %w", err)
 	}
+	if err = alone(decoder); err != nil {
+		return topicBody{}, err
+	}
 	for _, name := range []string{"topic", "numPartitions"} {
 		if fields[name] == nil {
 			return topicBody{}, fmt.Errorf("missing field: %s", name)

@@ -187,15 +187,13 @@ func done(w http.ResponseWriter, code int, body any, err error) {
 	}
 }
 
-// read takes a body in JSON; what it must not hold is a fault. An empty one leaves `into` as it is.
+// read is decode for a call that answers by itself; false: what is wrong is told.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil && r.ContentLength != 0 {
-		fail(w, http.StatusUnprocessableEntity, "invalid", misread(err))
-		return false
+	err := decode(r, into)
+	if err != nil {
+		refuseWrite(w, err)
 	}
-	return true
+	return err == nil
 }
 
 func listWorkers(w http.ResponseWriter, r *http.Request, fleet Fleet) {

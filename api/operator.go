@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -171,13 +172,23 @@ func decode(r *http.Request, into any) error {
 	decoder.DisallowUnknownFields()
 	var wrong *json.UnmarshalTypeError
 	switch err := decoder.Decode(into); {
-	case err == nil, r.ContentLength == 0:
+	case errors.Is(err, io.EOF):
 		return nil
+	case err == nil:
+		return alone(decoder)
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return fmt.Errorf("%w: %s: %s: must be a number", ErrInvalid, wrong.Field, wrong.Value)
 	default:
 		return fmt.Errorf("%w: %s", ErrInvalid, misread(err))
 	}
+}
+
+// alone is a fault if something stands behind the value that was read.
+func alone(decoder *json.Decoder) error {
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: something stands behind the JSON of the body", ErrInvalid)
+	}
+	return nil
 }
 
 // misread says what is wrong with a body that could not be read as it should be.

@@ -170,6 +170,8 @@ func TestWhatOperatorsCannotMeanIsNamed(t *testing.T) {
 		{"POST", part + "/reset", `{"from":"latest"}`, `unknown field \"from\"`},
 		{"POST", part + "/reset", `{"to"`, "the body is not what it should be"},
 		{"POST", "/api/v1/topics/orders/partitions/x/reset", `{"to":"latest"}`, `partition \"x\" is no number`},
+		{"POST", part + "/reset", `{"to":"latest"} {"to":0}`, "something stands behind the JSON of the body"},
+		{"PUT", part + "/limits", `{"records_per_second":5}x`, "something stands behind the JSON of the body"},
 		{"PUT", part + "/limits", ``, "records_per_second and bytes_per_second are missing"},
 		{"PUT", part + "/limits", `{"records_per_second":-5}`, "records_per_second: -5: must not be negative; 0 = none"},
 		{"PUT", part + "/limits", `{"bytes_per_second":"many"}`, "bytes_per_second: string: must be a number"},

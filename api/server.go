@@ -85,6 +85,7 @@ type Server struct {
 	mux     *router
 	pass    *forwarder // to the leader, where there is one
 	guard   *guard
+	audit   *audit
 	cert    *certificate // nil: connections are not encrypted
 	history *history
 }
@@ -97,6 +98,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{
 		cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity), admits: newAdmission(cfg, deps),
 		guard:   &guard{tokenFile: cfg.TokenFile, origins: http.NewCrossOriginProtection(), log: deps.Log},
+		audit:   &audit{log: deps.Log.Named("audit")},
 		history: newHistory(),
 	}
 	if cfg.CertFile != "" {
@@ -170,6 +172,8 @@ func (s *Server) serve(srv *http.Server, l net.Listener) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	counted := &countingWriter{ResponseWriter: w}
 	w = counted
+	answered := s.audit.watch(r)
+	defer func() { answered(counted.status()) }()
 	if !s.guard.admits(w, r) {
 		s.metrics.count("guard", counted.status())
 		return

@@ -243,7 +243,7 @@ func TestRouteOfWhichNothingMovesIsNotMirroring(t *testing.T) {
 		{"each has something else", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StateHalted}, {State: StateUnassigned}}}, "mirroring", ""},
 		{"paused", Snapshot{State: StateMirroring, Partitions: []Partition{{State: StatePaused}}}, "mirroring", ""},
 		{"it has a reason of its own", Snapshot{State: StateDegraded, Reason: "target b", Partitions: []Partition{{State: StateHalted}}}, "degraded", "target b"},
-		{"stands by", Snapshot{State: StateMirroring, Reason: "another controller leads"}, "mirroring", "another controller leads"},
+		{"stands by", Snapshot{State: StateStandby, Reason: "c1 leads"}, "standby", "c1 leads"},
 	} {
 		got := totalsOfRoute("r", row.in)
 		require.Equal(t, row.state, got.State, row.name)

@@ -45,6 +45,7 @@ const (
 	StateDegraded  = "degraded"
 	StateDraining  = "draining"
 	StateStopped   = "stopped"
+	StateStandby   = "standby" // of routes alone, on a controller that another one leads
 
 	StateUnassigned = "unassigned" // in a cluster: no worker has it
 )

@@ -75,7 +75,7 @@ func (v *view) Snapshot() api.Snapshot {
 func (v *view) standingBy(leader controller.Leader, err error) api.Snapshot {
 	if err == nil && leader.ID != "" {
 		v.joined.Store(true)
-		return api.Snapshot{State: api.StateMirroring, Reason: "another controller leads"}
+		return api.Snapshot{State: api.StateStandby, Reason: leader.ID + " leads"}
 	}
 	out := api.Snapshot{State: api.StateStarting, Reason: "nobody leads the cluster, or ZooKeeper does not answer"}
 	if err != nil {

@@ -262,7 +262,7 @@ func TestAControllerThatHasKnownALeaderIsSuspendedAndDoesNotStart(t *testing.T) 
 	}{
 		{controller.Leader{}, refused, api.StateStarting, "the cluster can't be reached: connection refused"},
 		{controller.Leader{}, nil, api.StateStarting, "nobody leads"},
-		{controller.Leader{ID: "c1"}, nil, api.StateMirroring, "another controller leads"},
+		{controller.Leader{ID: "c1"}, nil, api.StateStandby, "c1 leads"},
 		{controller.Leader{}, refused, api.StateSuspended, "connection refused"},
 		{controller.Leader{}, nil, api.StateSuspended, "nobody leads"},
 	} {
