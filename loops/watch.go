@@ -225,9 +225,10 @@ func (w *Watch) recall(texts map[string]string) {
 }
 
 // Preview judges topics, source topic → target topic, as Admit would for a route that began now, or goes on from its own markers. It writes
-// nothing and waits for nobody: what can't be read is the error.
-func Preview(ctx context.Context, cfg Config, ends Ends, source, target Notes, topics map[string]string) (map[string]*RefusedError, error) {
-	w := NewWatch(cfg, source, target, hclog.NewNullLogger(), nil)
+// nothing, tells nothing and waits for nobody: what can't be read is the error. The Watch is for nothing else then.
+func (w *Watch) Preview(ctx context.Context, ends Ends, topics map[string]string) (map[string]*RefusedError, error) {
+	w.rounds.Lock()
+	defer w.rounds.Unlock()
 	w.ends = ends
 	for topic, to := range topics {
 		w.topics[topic] = &copied{target: to, since: time.Now().UnixMilli()}

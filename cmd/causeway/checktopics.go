@@ -82,7 +82,8 @@ func (p *preflight) checkLoops(ctx context.Context, source, target *checkedSide,
 		topics[t.Source] = t.Target
 	}
 	cfg := loops.Config{Route: p.settings.RouteName().String(), Takes: new(engine.Selection(&p.settings.File))}
-	refused, err := loops.Preview(ctx, cfg, loops.Ends{Source: source.id, Target: target.id, Producer: -1}, source.admin, target.admin, topics)
+	watch := loops.NewWatch(cfg, source.admin, target.admin, silent(), nil)
+	refused, err := watch.Preview(ctx, loops.Ends{Source: source.id, Target: target.id, Producer: -1}, topics)
 	if err != nil {
 		p.add(point{warn, "route.loops", p.settings.Route.Loops, cause(err), "grant what the brokers refuse, see docs/security.md: till then loops aren't noticed"})
 		return
