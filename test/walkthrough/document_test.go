@@ -28,7 +28,7 @@ type command struct {
 }
 
 var (
-	fence  = regexp.MustCompile("(?s)\n```(sh|properties|yaml)(?: ([a-z.-]+))?\n(.*?\n)```|\n## ([^\n]*)")
+	fence  = regexp.MustCompile("(?s)\n```(sh|properties|yaml|json)(?: ([a-z.-]+))?\n(.*?\n)```|\n## ([^\n]*)")
 	answer = regexp.MustCompile(`^([1-5][0-9][0-9])(?: (.*))?$`)
 	word   = regexp.MustCompile(`'([^']*)'|(\S+)`)
 )
