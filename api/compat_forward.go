@@ -39,6 +39,7 @@ func newForwarder(name string, lead Leadership, peers http.RoundTripper, log hcl
 				p.Out.URL.Path, p.Out.URL.RawPath, p.Out.Host = p.In.URL.Path, p.In.URL.RawPath, target.Host
 			}
 			p.Out.Header.Set(passedOn, name)
+			p.SetXForwarded() // the leader logs who asked
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if !errors.Is(err, context.Canceled) {

@@ -351,6 +351,31 @@ func decoded(t *testing.T, text string) (value any) {
 	return value
 }
 
+// TestListsAreSortedByWhatTheDocumentNames holds the document's words against the lists'.
+func TestListsAreSortedByWhatTheDocumentNames(t *testing.T) {
+	t.Parallel()
+	_, operations := readDescription(t)
+	for path, names := range map[string][]string{
+		"/api/v1/topics": topicLister().sortNames(), "/api/v1/partitions": partitionLister().sortNames(),
+		"/api/v1/excluded-topics": excludedLister().sortNames(), "/api/v1/workers": workerLister().sortNames(),
+	} {
+		at := slices.IndexFunc(operations, func(o operation) bool { return o.path == path && o.method == http.MethodGet })
+		var documented []string
+		for _, p := range operations[at].node["parameters"].([]any) {
+			if parameter := p.(map[string]any); parameter["name"] == "sort" {
+				for _, name := range table(parameter, "schema")["enum"].([]any) {
+					documented = append(documented, name.(string))
+				}
+			}
+		}
+		for _, name := range names {
+			require.Contains(t, documented, name, path)
+			require.Contains(t, documented, "-"+name, path)
+		}
+		require.Len(t, documented, 2*len(names), path)
+	}
+}
+
 func TestTheDocumentIsServed(t *testing.T) {
 	t.Parallel()
 	code, header, body := newHarness(t).do(t, http.MethodGet, "/api/v1/openapi.yaml")

@@ -35,7 +35,7 @@ func (d description) resolve(node map[string]any) (map[string]any, error) {
 // keywords are those that check knows. Others would promise something that nobody looks at.
 func keywords() []string {
 	return []string{
-		"$ref", "type", "format", "enum", "minimum", "maximum", "default", "description", "example", "properties", "required", "additionalProperties", "items", "nullable",
+		"$ref", "type", "format", "enum", "minimum", "maximum", "default", "description", "example", "properties", "required", "additionalProperties", "items", "nullable", "minProperties",
 	}
 }
 

@@ -172,6 +172,13 @@ func (s *Server) serve(srv *http.Server, l net.Listener) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	counted := &countingWriter{ResponseWriter: w}
 	w = counted
+	h, pattern := s.mux.Handler(r)
+	other := s.deps.Fallback != nil && !native(r)
+	if pattern == "" && !other { // a method or a path that is not there is not there for anybody
+		s.refuse(w, r, h)
+		s.metrics.count("none", counted.status())
+		return
+	}
 	answered := s.audit.watch(r)
 	defer func() { answered(counted.status()) }()
 	if !s.guard.admits(w, r) {
@@ -186,15 +193,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		defer pool.Give()
 	}
-	if s.deps.Fallback != nil && !native(r) {
+	if other {
 		s.deps.Fallback.ServeHTTP(w, r)
 		s.metrics.count("compatible", counted.status())
-		return
-	}
-	h, pattern := s.mux.Handler(r)
-	if pattern == "" {
-		s.refuse(w, r, h)
-		s.metrics.count("none", counted.status())
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
