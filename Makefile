@@ -6,13 +6,14 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 REVISION ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 LINT     := bin/golangci-lint
+FUZZER   := bin/schemathesis-4.32.5/bin/st
 
 # Java servers are heavy: packages that start many stand below test/ and run one at a time, two tests at once.
 UNIT      = $$($(GO) list ./... | grep -v /test/)
 BROKERS   = $$($(GO) list ./test/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz bench bench-kafka dashboard chart-lint image clean
+.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz api-fuzz api-fuzzer bench bench-kafka dashboard chart-lint image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +86,16 @@ fuzz: ## run every fuzz test for FUZZTIME (30s)
 			echo "$$pkg $$name"; $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+
+# Python's package manager fetches it, so it is no part of test.
+api-fuzz: api-fuzzer kafka-if-possible ## send requests made of the API's description to live processes (needs python3; CAUSEWAY_LONG=1: 100 an operation)
+	CAUSEWAY_SCHEMATHESIS=$(CURDIR)/$(FUZZER) $(GO) test -count=1 -timeout 30m ./test/apifuzz
+
+api-fuzzer: $(FUZZER)
+
+$(FUZZER):
+	python3 -m venv $(dir $(FUZZER))..
+	$(dir $(FUZZER))pip install -q --disable-pip-version-check schemathesis==4.32.5
 
 bench: ## run every benchmark once, to see that it runs
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 10m $(PKG)

@@ -1,0 +1,9 @@
+package apifuzz_test
+
+import (
+	"testing"
+
+	"github.com/causeway-mirror/causeway/test/kafkatest"
+)
+
+func TestMain(m *testing.M) { kafkatest.Main(m) }
