@@ -70,10 +70,15 @@ type discovery struct {
 	excluded []api.Excluded
 	refused  []api.Partition // halted: partitions of topics that match and cannot have a place on the target
 	trouble  string          // why the last round failed; "" when it did not
-	asked    string          // the cluster whose answer is waited for; "" while none is
-	since    time.Time       // when that began
+	asked    question
 	rounds   int             // that succeeded
 	first    chan struct{}   // closed by the first round that succeeds; made by firstLocked
+}
+
+// question is one that waits for its answer.
+type question struct {
+	to    string // the cluster; "" while none is asked
+	since time.Time
 }
 
 // run discovers at once and then every interval until ctx ends.
@@ -133,7 +138,7 @@ func (d *discovery) ask(ctx context.Context, from topicSource, name string) (map
 func (d *discovery) await(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked, d.since = name, time.Now()
+	d.asked = question{name, time.Now()}
 }
 
 // unanswered says why a cluster does not tell its topics. Of one that can't be reached the connection's own error says it all.
@@ -312,8 +317,8 @@ func (d *discovery) state() (ready bool, trouble string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	trouble = d.trouble
-	if waited := time.Since(d.since); d.rounds == 0 && trouble == "" && d.asked != "" && waited > silence {
-		trouble = fmt.Sprintf("%s: no answer for %s: it is overloaded, or what listens there speaks no Kafka", d.asked, waited.Truncate(time.Second))
+	if waited := time.Since(d.asked.since); d.rounds == 0 && trouble == "" && d.asked.to != "" && waited > silence {
+		trouble = fmt.Sprintf("%s: no answer for %s: it is overloaded, or what listens there speaks no Kafka", d.asked.to, waited.Truncate(time.Second))
 	}
 	return d.rounds > 0, trouble
 }
