@@ -124,7 +124,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 	topic := q.Get("topic")
 	lag, err := parseNumber(q, "lag", 0)
 	timeout, err2 := s.parseWait(q, "timeout", usualWait)
-	if err = errors.Join(err, err2); err != nil {
+	if err = errors.Join(repeated(q), err, err2); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}

@@ -190,7 +190,7 @@ func (s *Server) pastOf(w http.ResponseWriter, r *http.Request) {
 	name, topic, now := q.Get("metric"), q.Get("topic"), time.Now()
 	metric, err := metricOf("metric", name)
 	since, sinceErr := parseSince(q.Get("since"), now)
-	if err = errors.Join(err, sinceErr); err != nil {
+	if err = errors.Join(repeated(q), err, sinceErr); err != nil {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}

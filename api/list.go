@@ -24,6 +24,9 @@ type page struct {
 }
 
 func parsePage(q url.Values) (page, error) {
+	if err := repeated(q); err != nil {
+		return page{}, err
+	}
 	p := page{limit: defaultLimit, after: q.Get("after"), filter: strings.ToLower(q.Get("filter"))}
 	p.sort, p.down = strings.CutPrefix(q.Get("sort"), "-")
 	if text := q.Get("limit"); text != "" {
@@ -34,6 +37,16 @@ func parsePage(q url.Values) (page, error) {
 		p.limit = n
 	}
 	return p, nil
+}
+
+// repeated refuses a query in which a name stands twice: which one was meant is not known.
+func repeated(q url.Values) error {
+	for name, values := range q {
+		if len(values) > 1 {
+			return fmt.Errorf("%s stands %d times, may stand once", name, len(values))
+		}
+	}
+	return nil
 }
 
 // lister knows how one kind of item is listed.

@@ -115,6 +115,8 @@ func TestAnswers(t *testing.T) {
 		{"one topic", "GET", "/api/v1/topics/orders", 200, []string{`"partition_count":2`, `"partitions":[{"topic":"orders","partition":2,`, `"lag_seconds":4`, `"path":"raw"`, `"source_last_stable":0`, `"last_error":""`}, nil},
 		{"unknown topic", "GET", "/api/v1/topics/nope", 404, []string{`"code":"not_found"`, `nope`}, nil},
 		{"excluded", "GET", "/api/v1/excluded-topics", 200, []string{`{"topic":"gone","reason":"does not exist"}`}, nil},
+		{"a name twice", "GET", "/api/v1/topics?limit=1&limit=2", 422, []string{`"code":"invalid"`, `limit stands 2 times`}, nil},
+		{"a name twice, to wait for", "GET", "/api/v1/wait?lag=1&lag=2", 422, []string{`lag stands 2 times`}, nil},
 		{"bad limit", "GET", "/api/v1/topics?limit=x", 422, []string{`"code":"invalid"`, `limit`}, nil},
 		{"bad sort", "GET", "/api/v1/topics?sort=colour", 422, []string{`colour`, `lag_records`}, nil},
 		{"sorted page after nothing", "GET", "/api/v1/topics?sort=lag_records&after=nope", 422, []string{`nope`}, nil},

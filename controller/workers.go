@@ -11,6 +11,9 @@ import (
 
 // Drain takes everything from a worker and gives it nothing more (on), or lets it take its share again. It begins at once. *NotFoundError.
 func (t *Term) Drain(ctx context.Context, worker string, on bool) error {
+	if _, known := t.State().Workers[worker]; !known { // a name that none can have, too
+		return &NotFoundError{What: "worker", Name: worker}
+	}
 	if err := t.cluster.Drain(ctx, worker, on); err != nil {
 		return err
 	}
