@@ -13,8 +13,8 @@ import (
 
 // Bounds of what is logged of a write.
 const (
-	mostLoggedPath = 1000            // bytes
-	mostLoggedBody = 256             // bytes; what asks for something fits, of a backup its beginning is enough
+	mostLoggedPath = 1000        // bytes
+	mostLoggedBody = 256         // bytes; what asks for something fits, of a backup its beginning is enough
 	refusalsEvery  = time.Second // between two lines of writes that were refused for lack of the token
 )
 

@@ -71,8 +71,8 @@ type discovery struct {
 	refused  []api.Partition // halted: partitions of topics that match and cannot have a place on the target
 	trouble  string          // why the last round failed; "" when it did not
 	asked    question
-	rounds   int             // that succeeded
-	first    chan struct{}   // closed by the first round that succeeds; made by firstLocked
+	rounds   int           // that succeeded
+	first    chan struct{} // closed by the first round that succeeds; made by firstLocked
 }
 
 // question is one that waits for its answer.
