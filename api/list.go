@@ -24,9 +24,6 @@ type page struct {
 }
 
 func parsePage(q url.Values) (page, error) {
-	if err := repeated(q); err != nil {
-		return page{}, err
-	}
 	p := page{limit: defaultLimit, after: q.Get("after"), filter: strings.ToLower(q.Get("filter"))}
 	p.sort, p.down = strings.CutPrefix(q.Get("sort"), "-")
 	if text := q.Get("limit"); text != "" {
@@ -36,7 +33,7 @@ func parsePage(q url.Values) (page, error) {
 		}
 		p.limit = n
 	}
-	return p, nil
+	return p, repeated(q)
 }
 
 // repeated refuses a query in which a name stands twice: which one was meant is not known.
