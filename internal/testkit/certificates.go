@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority signs a test's certificates. They are for 127.0.0.1 and localhost, and valid for an hour.
+// Authority signs a test's certificates. They are for 127.0.0.1 and localhost, of servers and of clients, and mostly valid for an hour.
 type Authority struct {
 	File string // its own certificate, in PEM
 
@@ -31,6 +31,7 @@ func NewAuthority(t testing.TB) *Authority {
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem")}
 	a.cert, a.key = a.sign(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotAfter: time.Now().Add(time.Hour),
 	})
 	writePEM(t, a.File, "CERTIFICATE", a.cert.Raw)
 	return a
@@ -39,9 +40,15 @@ func NewAuthority(t testing.TB) *Authority {
 // Issue writes a new certificate and its key over two files, in PEM, and returns it.
 func (a *Authority) Issue(t testing.TB, name, certFile, keyFile string) *x509.Certificate {
 	t.Helper()
+	return a.IssueFor(t, time.Hour, name, certFile, keyFile)
+}
+
+// IssueFor is Issue of a certificate that ends sooner or later than the others.
+func (a *Authority) IssueFor(t testing.TB, life time.Duration, name, certFile, keyFile string) *x509.Certificate {
+	t.Helper()
 	cert, key := a.sign(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(life),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
@@ -73,7 +80,7 @@ func (a *Authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certif
 	require.NoError(t, err)
 	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
 	require.NoError(t, err)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Minute), time.Now().Add(time.Hour)
+	template.NotBefore = time.Now().Add(-time.Minute)
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = template, key

@@ -99,12 +99,13 @@ func (m *mirrorer) awaitEvent(t *testing.T, kind, topic string, within time.Dura
 
 // place is a partition as the API gives it.
 type place struct {
-	State      string `json:"state"`
-	Reason     string `json:"reason"`
-	Position   int64  `json:"position"`
-	Acked      int64  `json:"acked"`
-	Committed  int64  `json:"committed"`
-	LagRecords int64  `json:"lag_records"`
+	State      string  `json:"state"`
+	Reason     string  `json:"reason"`
+	Position   int64   `json:"position"`
+	Acked      int64   `json:"acked"`
+	Committed  int64   `json:"committed"`
+	LagRecords int64   `json:"lag_records"`
+	LagSeconds float64 `json:"lag_seconds"`
 }
 
 // places are the partitions of a topic, in order.

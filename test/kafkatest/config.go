@@ -20,6 +20,7 @@ func (b *Broker) config() map[string]string {
 		"replica.lag.time.max.ms":      "3000",
 		"controlled.shutdown.enable":   "true",
 		"group.min.session.timeout.ms": "500",
+		"log.cleaner.backoff.ms":       "200", // else a compacted topic is looked at every 15 s
 		// Leaders move only when a broker dies or a test asks for it.
 		"auto.leader.rebalance.enable":                                "false",
 		"unclean.leader.election.enable":                              "false",
