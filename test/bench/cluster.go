@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/causeway-mirror/causeway/test/kafkatest"
@@ -49,27 +50,41 @@ func (l *lab) cluster(ctx context.Context) (rep *report, err error) {
 		return nil, fmt.Errorf("start zookeeper: %w", err)
 	}
 	defer func() { err = errors.Join(err, zookeeper.Close()) }()
-	size, book := l.extent(), newLedger()
-	for _, step := range []struct {
+	size := l.extent()
+	steps := []struct {
 		name string
-		do   func(name string) error
+		do   func(name string, book *ledger) error
 	}{
-		{"short", func(name string) error {
+		{"short", func(name string, book *ledger) error {
 			return l.drill(ctx, drill{crew: l.newCrew(zookeeper, name, size.short), book: book, size: size}, repeatedly(size.rounds))
 		}},
-		{"usual", func(name string) error {
+		{"usual", func(name string, book *ledger) error {
 			return l.drill(ctx, drill{crew: l.newCrew(zookeeper, name, size.usual), book: book, size: size}, once)
 		}},
-		{"crowd", func(name string) error {
+		{"crowd", func(name string, book *ledger) error {
 			return l.crowd(ctx, masses{crew: l.newCrew(zookeeper, name, size.usual), book: book, size: size})
 		}},
-	} {
-		if err2 := step.do(step.name); err2 != nil {
-			l.say("%s: %v", step.name, err2)
-			err = errors.Join(err, fmt.Errorf("%s: %w", step.name, err2))
+	}
+	books, errs := make([]*ledger, len(steps)), make([]error, len(steps))
+	var running sync.WaitGroup
+	for i, step := range steps {
+		books[i] = newLedger()
+		running.Go(func() {
+			if err := step.do(step.name, books[i]); err != nil {
+				l.say("%s: %v", step.name, err)
+				errs[i] = fmt.Errorf("%s: %w", step.name, err)
+			}
+		})
+		if !l.opts.quick {
+			running.Wait() // a quick run's figures say nothing, and all at once it is over soon
 		}
 	}
-	return &report{about: size.about(), figures: book.table()}, err
+	running.Wait()
+	book := newLedger()
+	for _, b := range books {
+		book.take(b)
+	}
+	return &report{about: size.about(), figures: book.table()}, errors.Join(errs...)
 }
 
 func (e extent) about() string {

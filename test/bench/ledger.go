@@ -40,6 +40,15 @@ func (g *ledger) note(f figure, value float64) {
 	g.values[f] = append(g.values[f], value)
 }
 
+// take notes all that another one has, behind what there is.
+func (g *ledger) take(other *ledger) {
+	for _, f := range other.order {
+		for _, value := range other.values[f] {
+			g.note(f, value)
+		}
+	}
+}
+
 // table shows each figure beside its goal.
 func (g *ledger) table() table {
 	t := table{head: []string{"event", "figure", "median", "largest", "goal", "kept", "runs", "uReplicator, observed"}}

@@ -85,6 +85,7 @@ func (h host) run(t *testing.T, line []string) string {
 // TestChartCopies runs what the chart's pods run: the pre-flight of `helm test`, which finds nothing and changes nothing, and then a cluster and a
 // mirror in one process.
 func TestChartCopies(t *testing.T) {
+	t.Parallel()
 	cluster, together := newCharted(t, "default"), newLab(t, "charted")
 	require.ElementsMatch(t, []string{"check", "controller", "worker"}, slices.Collect(maps.Keys(cluster.commands)))
 	only := []string{`- .*`, "- charted", "cluster: causeway", "cluster: charted"}

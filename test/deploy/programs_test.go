@@ -204,6 +204,7 @@ func (l *lab) arrived(t *testing.T) {
 // TestComposedClusterCopies runs the command lines of docker-compose.yaml. Then it looks at the metrics of the leader and of a worker, and types the
 // runbook's commands.
 func TestComposedClusterCopies(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, "orders")
 	addresses := map[string]string{}
 	for name, s := range compose(t) {
@@ -211,7 +212,8 @@ func TestComposedClusterCopies(t *testing.T) {
 			continue
 		}
 		require.Equal(t, name, s.Hostname)
-		h := l.here(t, read(t, "deploy/compose/causeway.yaml"), `include: [".*"]`, "include: [orders]")
+		h := l.here(t, read(t, "deploy/compose/causeway.yaml"), `include: [".*"]`, "include: [orders]",
+			"controller: {", "controller: {lag_interval: 1s, validate_interval: 1s, ") // else a minute passes until all is known
 		maps.Copy(h.environ, s.Environment)
 		addresses[name] = h.environ["CAUSEWAY_API"]
 		start(t, name, h.command(t, append(slices.Clone(s.Entrypoint), s.Command...))...)
@@ -242,6 +244,7 @@ func TestComposedClusterCopies(t *testing.T) {
 
 // TestUnitsCopy runs what systemd would: a mirror in one process, and a controller with a worker.
 func TestUnitsCopy(t *testing.T) {
+	t.Parallel()
 	documented := regexp.MustCompile("(?s)```yaml causeway.yaml\n(.*?)```").FindAllStringSubmatch(read(t, "docs/deploy.md"), -1)
 	require.Len(t, documented, 2, "for one process, and for a cluster")
 	alone := newLab(t, "alone")
