@@ -29,10 +29,11 @@ func JDK(home, program string) (string, error) {
 
 // Install is what servers are run from.
 type Install struct {
-	Java     string // the program
-	Libs     string // the folder of the jars
-	LogLevel string // of the servers; WARN if empty
-	Brief    bool   // servers that live briefly: compiled with less effort, they start with a third less CPU and serve heavy loads slower
+	Java     string   // the program
+	Libs     string   // the folder of the jars
+	LogLevel string   // of the servers; WARN if empty
+	Brief    bool     // servers that live briefly: compiled with less effort, they start with a third less CPU and serve heavy loads slower
+	Flags    []string // more of the JVM's options
 }
 
 // Command is the command line of a Java server whose logs go into dir. heap is its maximum heap as -Xmx takes it, main its class.
@@ -50,7 +51,7 @@ func (i Install) Command(dir, heap, main string, args ...string) ([]string, erro
 	if i.Brief {
 		options = append(options, "-XX:TieredStopAtLevel=1")
 	}
-	return slices.Concat(options, []string{
+	return slices.Concat(options, i.Flags, []string{
 		"-Dlog4j.configuration=file:" + conf, "-Dcauseway.log.level=" + level, "-Dcauseway.log.file=" + filepath.Join(dir, "server.log"),
 		"-cp", filepath.Join(i.Libs, "*"), main,
 	}, args), nil

@@ -91,7 +91,7 @@ func (b *Broker) format(ctx context.Context) error {
 		return nil
 	}
 	const clusterID = "Q2F1c2V3YXlUZXN0cy4uLg" // any 16 bytes in base64
-	in, err := install(b.cluster.opts.Version)
+	in, err := install(b.cluster.opts.Version, formatRole, b.cluster.known)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (b *Broker) configure() error {
 	if err := os.WriteFile(b.properties(), kafkad.Render(b.config()), 0o600); err != nil {
 		return fmt.Errorf("write configuration of %s: %w", b.Name, err)
 	}
-	in, err := install(b.cluster.opts.Version)
+	in, err := install(b.cluster.opts.Version, brokerRole, b.cluster.known)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type Options struct {
 type Cluster struct {
 	opts    Options
 	root    string
+	known   classes
 	zk      *ZooKeeper // nil with KRaft
 	brokers []*Broker
 }
@@ -66,6 +67,14 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 	if opts.Version == "" {
 		opts.Version = Kafka4
 	}
+	known, err := classesOf(ctx, opts.Version)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, opts, known)
+}
+
+func open(ctx context.Context, opts Options, known classes) (*Cluster, error) {
 	if opts.Brokers == 0 {
 		opts.Brokers = 1
 	}
@@ -78,7 +87,7 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 		if root, err = newFolder(); err != nil {
 			return nil, err
 		}
-		c := &Cluster{opts: opts, root: root}
+		c := &Cluster{opts: opts, root: root, known: known}
 		if err = c.open(ctx); err == nil {
 			return c, nil
 		}
@@ -95,7 +104,7 @@ func Open(ctx context.Context, opts Options) (*Cluster, error) {
 
 func (c *Cluster) open(ctx context.Context) error {
 	if c.useZooKeeper() {
-		zk, err := openZooKeeper(ctx, c.root)
+		zk, err := openZooKeeper(ctx, c.root, c.known)
 		if err != nil {
 			return err
 		}

@@ -90,13 +90,15 @@ func libsHome() (string, error) { return kafkad.Cache(os.Getenv("CAUSEWAY_KAFKA_
 func JDK(program string) (string, error) { return kafkad.JDK(os.Getenv("JAVA_HOME"), program) }
 
 // install is what servers of a Kafka release are run from. CAUSEWAY_KAFKA_LOG sets their log level.
-func install(version string) (kafkad.Install, error) {
+func install(version, role string, known classes) (kafkad.Install, error) {
 	java, err := JDK("java")
 	if err != nil {
 		return kafkad.Install{}, fmt.Errorf("find java: %w", err)
 	}
 	libs, err := Libs(version)
-	return kafkad.Install{Java: java, Libs: libs, LogLevel: os.Getenv("CAUSEWAY_KAFKA_LOG"), Brief: testing.Testing() && !testkit.Long()}, err
+	return kafkad.Install{
+		Java: java, Libs: libs, LogLevel: os.Getenv("CAUSEWAY_KAFKA_LOG"), Brief: testing.Testing() && !testkit.Long(), Flags: known.flags(role),
+	}, err
 }
 
 // Missing says why real brokers of a release can't be run on this machine; nil if they can.

@@ -38,6 +38,8 @@ type LoadOptions struct {
 	AbortEvery int
 	// Rate bounds records a second; 0 means as fast as it goes.
 	Rate int
+	// Linger is how long a batch waits for more records. Default: 5 ms.
+	Linger time.Duration
 }
 
 // LoadResult is what Load wrote.
@@ -108,6 +110,9 @@ func (o LoadOptions) withDefaults() LoadOptions {
 	if o.BatchBytes == 0 {
 		o.BatchBytes = 64 << 10
 	}
+	if o.Linger == 0 {
+		o.Linger = 5 * time.Millisecond
+	}
 	return o
 }
 
@@ -121,7 +126,7 @@ func (o LoadOptions) client(bootstrap []string) (*kgo.Client, error) {
 	}
 	all := []kgo.Opt{
 		kgo.SeedBrokers(bootstrap...), kgo.DefaultProduceTopic(o.Topic), kgo.ProducerBatchCompression(codec),
-		kgo.ProducerBatchMaxBytes(int32(o.BatchBytes)), kgo.ProducerLinger(5 * time.Millisecond),
+		kgo.ProducerBatchMaxBytes(int32(o.BatchBytes)), kgo.ProducerLinger(o.Linger),
 		kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.MaxBufferedRecords(50_000),
 		kgo.AlwaysRetryEOF(), // brokers are killed while they are written to
 	}

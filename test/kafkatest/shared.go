@@ -85,7 +85,7 @@ func (r *registry) getZooKeeper() (z *ZooKeeper, err error) {
 			return nil, err
 		}
 	}
-	r.zooKeeper, err = openZooKeeper(context.Background(), r.zooKeeperRoot) // it outlives the test that asks first
+	r.zooKeeper, err = OpenZooKeeper(context.Background(), r.zooKeeperRoot) // it outlives the test that asks first
 	return r.zooKeeper, err
 }
 

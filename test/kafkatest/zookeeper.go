@@ -31,7 +31,7 @@ type ZooKeeper struct {
 func StartZooKeeper(t testing.TB) *ZooKeeper {
 	t.Helper()
 	Require(t)
-	z, err := openZooKeeper(t.Context(), t.TempDir())
+	z, err := OpenZooKeeper(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func StartZooKeeper(t testing.TB) *ZooKeeper {
 }
 
 // openZooKeeper starts a server and its proxy in a new folder below root. A port that was taken meanwhile is replaced.
-func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
+func openZooKeeper(ctx context.Context, root string, known classes) (*ZooKeeper, error) {
 	var err error
 	for try := range kafkad.StartTries {
 		var ports []int
@@ -55,7 +55,7 @@ func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 			return nil, err
 		}
 		z := &ZooKeeper{port: ports[0], process: &process{Name: "zookeeper", Dir: filepath.Join(root, fmt.Sprintf("zookeeper-%d", try))}}
-		if err := z.configure(); err != nil {
+		if err := z.configure(known); err != nil {
 			return nil, err
 		}
 		if z.proxy, err = NewProxy(z.Addr()); err != nil {
@@ -72,7 +72,7 @@ func openZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
 	return nil, err
 }
 
-func (z *ZooKeeper) configure() error {
+func (z *ZooKeeper) configure(known classes) error {
 	data := filepath.Join(z.Dir, "data")
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("create zookeeper folder: %w", err)
@@ -84,7 +84,7 @@ func (z *ZooKeeper) configure() error {
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return fmt.Errorf("write zookeeper configuration: %w", err)
 	}
-	in, err := install(Kafka3)
+	in, err := install(Kafka3, zooKeeperRole, known)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,11 @@ import (
 
 // OpenZooKeeper is StartZooKeeper outside a test: it starts a server in a new folder below root. Close ends it.
 func OpenZooKeeper(ctx context.Context, root string) (*ZooKeeper, error) {
-	return openZooKeeper(ctx, root)
+	known, err := classesOf(ctx, Kafka3)
+	if err != nil {
+		return nil, err
+	}
+	return openZooKeeper(ctx, root, known)
 }
 
 // Close kills the server and ends its proxy. Its data stays.
