@@ -34,7 +34,7 @@ func newBoss(t *testing.T, l *lab, id, zookeeper string) *boss {
   target: {name: dst, bootstrap: [%[1]s]}
   topics: {rename: "{topic}.copy"}
 coordination: {zookeeper: "%[2]s", cluster: %[3]s, session_timeout: %[4]s}
-controller: {id: %[5]s, lag_interval: 1s}
+controller: {id: %[5]s, lag_interval: 1s, validate_interval: 1s}
 offsets: {group: %[3]s}
 server: {listen: "127.0.0.1:%[6]d"}
 `, l.brokers(), zookeeper, l.cluster, session, id, ports[0])

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/helix"
+	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
 const partitions = 4
@@ -65,6 +66,8 @@ func TestWorkersComeAndGo(t *testing.T) {
 	// It may answer once more before it notices that time has passed; then it suspends everything, joins anew and has nothing.
 	require.Eventually(t, func() bool { return len(two.states(t)) == 0 }, upWithin, 20*time.Millisecond)
 	two.ready(t)
+	_, told := get(t, two.api(t)+"/api/v1/events?type=lease_lost")
+	require.Contains(t, told, `"lease_lost"`)
 
 	// killed and started again at once, under the same name
 	one.kill(t)
@@ -81,7 +84,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 // TestZooKeeperComesAndGoes takes ZooKeeper away from a worker under load, for a moment and for longer than its session.
 func TestZooKeeperComesAndGoes(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newLabOn(t, kafkatest.StartZooKeeper(t))
 	topic := "zookeeper-comes"
 	l.kafka.CreateTopic(t, topic, partitions, nil)
 	proxy := l.zookeeper.Proxy()

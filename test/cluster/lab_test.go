@@ -18,7 +18,7 @@ import (
 // session is the workers' session timeout: short, or tests of its end would take long.
 const session = 4 * time.Second
 
-// lab is a cluster of workers: brokers, a ZooKeeper of its own, and a controller in the test's process that does what assign says.
+// lab is a cluster of workers: brokers, a ZooKeeper, and a controller in the test's process that does what assign says.
 type lab struct {
 	kafka     *kafkatest.Cluster
 	zookeeper *kafkatest.ZooKeeper // nil where there are several
@@ -30,8 +30,14 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
+	return newLabOn(t, kafkatest.SharedZooKeeper(t))
+}
+
+// newLabOn is newLab on a ZooKeeper of the test's own.
+func newLabOn(t *testing.T, zookeeper *kafkatest.ZooKeeper) *lab {
+	t.Helper()
 	l := &lab{
-		kafka: kafkatest.Shared(t, kafkatest.Kafka3), zookeeper: kafkatest.StartZooKeeper(t),
+		kafka: kafkatest.Shared(t, kafkatest.Kafka3), zookeeper: zookeeper,
 		cluster: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")),
 	}
 	l.servers = l.zookeeper.Addr()
@@ -183,6 +189,7 @@ func (l *lab) startFeed(t *testing.T, topic string, rate int) *feed {
 			var res kafkatest.LoadResult
 			res, f.err = kafkatest.Generate(ctx, l.kafka.Bootstrap(), kafkatest.LoadOptions{
 				Topic: topic, First: turn * rate, Records: rate, Rate: rate, BatchBytes: []int{2 << 10, 64 << 10}[turn%2],
+				Linger: 20 * time.Millisecond, // a batch a record would be the brokers' work alone
 			})
 			f.written += res.Committed
 		}

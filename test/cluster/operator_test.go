@@ -65,7 +65,7 @@ type desk struct {
 
 func newDesk(t *testing.T, topic string, limit int) *desk {
 	t.Helper()
-	l := &lab{kafka: kafkatest.Shared(t, kafkatest.Kafka3), zookeeper: kafkatest.StartZooKeeper(t), cluster: strings.ToLower(t.Name())}
+	l := &lab{kafka: kafkatest.Shared(t, kafkatest.Kafka3), zookeeper: kafkatest.SharedZooKeeper(t), cluster: strings.ToLower(t.Name())}
 	d := &desk{lab: l, one: newWorker(t, "one", nativeFile(l, "one", l.zookeeper.Addr())), topic: topic}
 	var err error
 	d.look, err = helix.Open(t.Context(), helix.Config{

@@ -23,7 +23,7 @@ func TestZooKeeperIsAwaitedAtTheStart(t *testing.T) {
 	l.kafka.CreateTopic(t, topic, 1, nil)
 	kafkatest.Load(t, l.kafka.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 100})
 	l.assign(t, topic, 1, "one")
-	proxy := l.zookeeper.Proxy()
+	proxy := l.link(t)
 	proxy.Refuse()
 	w := newWorker(t, "one", nativeFile(l, "one", proxy.Addr()))
 	w.start(t)
