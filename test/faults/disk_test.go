@@ -16,9 +16,7 @@ import (
 // The positions' disk is full: the process ends by itself with one clear line, and once there is room again nothing is missing and nothing is
 // there twice.
 func TestStateDiskFull(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs real brokers")
-	}
+	t.Parallel()
 	k := kafkatest.Shared(t, kafkatest.Kafka3)
 	const topic = "full"
 	k.CreateTopic(t, topic, 40, nil)
