@@ -37,6 +37,7 @@ func (l *Lane) handle(h *hand) {
 	l.mu.Unlock()
 
 	before := total(h.in)
+	defer h.letGo()
 	fault := h.run(merge)
 
 	l.mu.Lock()
@@ -60,6 +61,14 @@ func (l *Lane) handle(h *hand) {
 		l.corruptLocked(fault)
 	}
 	l.readyLocked()
+}
+
+// letGo forgets the batches that it had in hand, which others hold now: each would keep the whole answer that it came in, of many megabytes, from the
+// collector until the stream has something else to do.
+func (h *hand) letGo() {
+	clear(h.in)
+	clear(h.out)
+	clear(h.batches)
 }
 
 func total(es []entry) (bytes int64) {
