@@ -209,6 +209,27 @@ func TestGoneOnlyWhenItLasts(t *testing.T) {
 	r.add("a", 0, newLane(0)).requireValues(t, values(100, 10))
 }
 
+// The fetcher of a broker that is down keeps what it cannot fetch, which was taken for a proof that it is there.
+func TestTopicDeletedWhileItsLeaderIsDownIsToldGone(t *testing.T) {
+	t.Parallel()
+	kc := newKfake(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "a"))
+	require.NoError(t, kc.MoveTopicPartition("a", 0, 0))
+	var down atomic.Bool
+	kc.Control(func(kmsg.Request) (kmsg.Response, error, bool) {
+		kc.KeepControl()
+		return nil, errGone, down.Load() && kc.CurrentNode() == 0 // ends the connection
+	})
+	r := newRig(t, kc, fast(), 64<<20)
+	r.produce("a", 0, 0, 3)
+	l := r.add("a", 0, newLane(0))
+	l.requireValues(t, values(0, 3))
+	down.Store(true)
+	eventually(t, func() bool { return r.f.Reachable() != nil }, "no fetch is under way")
+	require.NoError(t, kc.DeleteTopic("a"))
+	eventually(t, func() bool { return l.fault() != nil }, "the lane is told")
+	require.Equal(t, "UNKNOWN_TOPIC_OR_PARTITION", l.fault().Code)
+}
+
 func TestRecreatedTopicIsNotReadOn(t *testing.T) {
 	t.Parallel()
 	kc := newKfake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "a"))

@@ -59,6 +59,14 @@ func (h *health) up(l *loop) bool {
 	return was
 }
 
+// isDown says whether a loop can't reach its broker.
+func (h *health) isDown(l *loop) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, is := h.down[l]
+	return is
+}
+
 // worst is the failure of the whole cluster, else the one that lasts longest.
 func (h *health) worst() error {
 	h.mu.Lock()

@@ -131,12 +131,12 @@ func (r *router) again(m *member, err error, now time.Time) {
 // started calls every topic gone. Another id is never made up, at most it is an older one of a broker that is behind, so it needs to last for
 // seconds only; and who is told of it looks again before anything is decided.
 func (r *router) gone(m *member, err error, now time.Time) {
-	if m.owner.Load() != nil {
-		if !errors.Is(err, kerr.InconsistentTopicID) {
+	if owner := m.owner.Load(); owner != nil {
+		if !errors.Is(err, kerr.InconsistentTopicID) && !r.f.health.isDown(owner) {
 			r.settled(m)
 			return // it is being fetched, so it is there
 		}
-		m.pull() // by name we would go on in the other topic
+		m.pull() // by name we would go on in the other topic; and who can't reach its broker fetches nothing
 	}
 	lasts, other := r.f.cfg.GoneAfter, errors.Is(err, kerr.InconsistentTopicID)
 	if other {
