@@ -218,9 +218,7 @@ func (v *service) run(ctx context.Context) error {
 		stopWorking()
 		mirrored <- err
 	}()
-	err := v.takePart(working)
-	stopMirroring()
-	err = errors.Join(err, v.mirrorEnds(mirrored))
+	err := v.takePart(working, v.member.run, stopMirroring, mirrored)
 	stopServing()
 	parts.Wait()
 	if err = errors.Join(err, serveErr, v.close()); err == nil {
@@ -229,47 +227,48 @@ func (v *service) run(ctx context.Context) error {
 	return err
 }
 
-// takePart is a member of the cluster until ctx ends. Then all partitions are drained and the cluster is left, within the shutdown timeout and a
-// little grace.
-func (v *service) takePart(ctx context.Context) error {
-	done := make(chan error, 1)
-	go func() { done <- v.member.run(ctx) }() // owned by takePart, unless it does not stop in time: then the process ends
+// takePart is a member of the cluster until ctx ends. Then all partitions are drained, the cluster is left, and the data path is stopped: together
+// within the shutdown timeout and a little grace.
+func (v *service) takePart(ctx context.Context, member func(context.Context) error, stopMirroring func(), mirrored <-chan error) error {
+	var err error
+	left := make(chan struct{})
+	go func() { // owned by takePart, unless it does not stop in time: then the process ends
+		defer close(left)
+		err = member(ctx)
+	}()
 	select {
-	case err := <-done:
-		return err
+	case <-left:
 	case <-ctx.Done():
 	}
 	v.draining.Store(true)
 	v.log.Info("draining")
 	limit := v.settings.Worker.ShutdownTimeout.Duration() + engine.StopGrace
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	over := time.NewTimer(limit)
+	defer over.Stop()
 	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
+	case <-left:
+	case <-over.C:
 		return fmt.Errorf("%w: partitions did not leave within %s", errFault, limit)
+	}
+	stopMirroring()
+	select {
+	case end := <-mirrored:
+		return errors.Join(err, v.mirrorEnd(end))
+	case <-over.C:
+		return errors.Join(err, fmt.Errorf("%w: mirror did not stop within %s", errFault, limit))
 	}
 }
 
-// mirrorEnds waits for the end of the data path. An error of its own is the process's fault.
-func (v *service) mirrorEnds(mirrored <-chan error) error {
-	limit := v.settings.Worker.ShutdownTimeout.Duration() + engine.StopGrace
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case err := <-mirrored:
-		switch {
-		case err == nil, errors.Is(err, context.Canceled):
-			return nil
-		case errors.Is(err, offsets.ErrUnavailable): // what could not be stored is found again at the next start
-			v.log.Warn("the last positions could not be stored", "err", err)
-			return nil
-		}
-		return fmt.Errorf("%w: mirror stopped: %w", errFault, err)
-	case <-timer.C:
-		return fmt.Errorf("%w: mirror did not stop within %s", errFault, limit)
+// mirrorEnd is what the end of the data path means: an error of its own is the process's fault.
+func (v *service) mirrorEnd(err error) error {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return nil
+	case errors.Is(err, offsets.ErrUnavailable): // what could not be stored is found again at the next start
+		v.log.Warn("the last positions could not be stored", "err", err)
+		return nil
 	}
+	return fmt.Errorf("%w: mirror stopped: %w", errFault, err)
 }
 
 // remember stores errors as they come, and shows those that are stored already as soon as the store can be read.

@@ -7,12 +7,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/internal/native"
 )
 
@@ -54,6 +56,28 @@ func TestWorkerThatReachesNobodyLivesAndEnds(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 	require.Equal(t, api.StateDraining, v.Snapshot().State)
+}
+
+// Each of the two had the whole of it.
+func TestPartitionsAndMirrorEndWithinOneShutdownTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := &service{settings: alone(t), log: hclog.NewNullLogger()}
+		limit := v.settings.Worker.ShutdownTimeout.Duration() + engine.StopGrace
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		stopped := make(chan struct{})
+		began := time.Now()
+		err := v.takePart(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			<-time.After(limit - time.Second)
+			return nil
+		}, func() { close(stopped) }, nil)
+		require.ErrorIs(t, err, errFault)
+		require.ErrorContains(t, err, "mirror did not stop")
+		require.Equal(t, limit, time.Since(began))
+		<-stopped
+	})
 }
 
 func TestWhatCannotBeHadIsToldAtOnce(t *testing.T) {
