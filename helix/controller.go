@@ -103,14 +103,16 @@ func (c *Controller) session(ctx context.Context, pause *backoff.Backoff) error 
 	c.mu.Unlock()
 	// Requests would outlive a session that is over.
 	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel(nil)
-	go func() { // owned by this function: ends with its context
+	watching.Go(func() {
 		select {
 		case <-s.Done():
 			cancel(s.Err())
 		case <-ctx.Done():
 		}
-	}()
+	})
 	if err := NewAdmin(s, c.cfg.Cluster).CheckCluster(ctx); err != nil {
 		return err
 	}
