@@ -570,6 +570,34 @@ func TestLagIsTheDistanceOfPositions(t *testing.T) {
 	})
 }
 
+// The figure of a partition stayed as it was for as long as nobody could tell how it was now.
+func TestLagThatIsNoLongerKnownIsNotToldAsItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, DefaultConfig(), "w1")
+		lost, down := part("orders", 0), part("orders", 1)
+		r.source.ends[lost], r.source.ends[down] = 100, 100
+		r.positions.at[lost], r.positions.at[down] = 90, 90
+		term := r.lead(t)
+		require.NoError(t, term.Add(t.Context(), "orders", 2))
+		pass(time.Minute)
+		require.Equal(t, 2, testutil.CollectAndCount(r.metrics.lagRecords))
+
+		r.source.set(func() { delete(r.source.ends, lost) })
+		pass(30 * time.Second)
+		require.Equal(t, 2, testutil.CollectAndCount(r.metrics.lagRecords), "one measurement that fails is no news")
+		pass(time.Minute)
+		require.Equal(t, 1, testutil.CollectAndCount(r.metrics.lagRecords))
+		r.source.set(func() { r.source.err = errFake })
+		pass(30 * time.Second)
+		require.Equal(t, 1, testutil.CollectAndCount(r.metrics.lagRecords))
+		pass(time.Minute)
+		require.Zero(t, testutil.CollectAndCount(r.metrics.lagRecords))
+		r.source.set(func() { r.source.err = nil })
+		pass(time.Minute)
+		require.Equal(t, 1, testutil.CollectAndCount(r.metrics.lagRecords), "it is told again")
+	})
+}
+
 // Whoever waited was told that the source was not configured, which it was.
 func TestWithoutTheirStorePositionsAreWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -34,6 +34,7 @@ const mostMarks = 64
 // track is what is remembered of one partition.
 type track struct {
 	last  Sample
+	known time.Time // when Records was known last
 	marks []mark    // ends that lie beyond the committed position, oldest first; of equal ends the first
 	still time.Time // since when nothing was committed although there was more; zero = it advances
 	rate  float64   // records a second that the source gets, smoothed
@@ -59,6 +60,14 @@ func newLagTable(cfg Config) *lagTable {
 
 // measure reads ends and committed positions of every partition, mirrored at the moment or not, but for the positions of those that are settled.
 func (t *Term) measure(ctx context.Context) error {
+	err := t.takeLags(ctx)
+	if err != nil {
+		t.lag.expire(time.Now(), t.metrics)
+	}
+	return err
+}
+
+func (t *Term) takeLags(ctx context.Context) error {
 	state := t.cluster.State()
 	parts := state.partitions()
 	ends, err := t.deps.Source.Ends(ctx, parts)
@@ -125,12 +134,13 @@ func (t *Term) record(parts []route.Partition, ends, stored map[route.Partition]
 		if !ok {
 			committed = route.NoOffset
 		}
-		s := t.lag.takeLocked(p, end, committed, now)
-		if s.Records >= 0 {
+		if s := t.lag.takeLocked(p, end, committed, now); s.Records >= 0 {
+			t.lag.tracks[p].known = now
 			t.metrics.lagRecords.WithLabelValues(p.Topic, partitionName(p.Partition)).Set(float64(s.Records))
 		}
 	}
 	t.lag.keepLocked(parts, t.metrics)
+	t.lag.expireLocked(now, t.metrics)
 	t.lag.ran = now
 	t.tallies.lagRuns.Add(1)
 }
@@ -189,6 +199,24 @@ func (tr *track) remember(end, committed route.Offset, now time.Time) {
 		thin = append(thin, m)
 	}
 	tr.marks = thin
+}
+
+// toldFor is how long at least the figure of a lag stands that is not known any more.
+const toldFor = time.Minute
+
+// expire takes back the figures of what has not been known for too long. One measurement that fails is no news, and a gap begins alerts anew.
+func (l *lagTable) expire(now time.Time, m *metrics) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expireLocked(now, m)
+}
+
+func (l *lagTable) expireLocked(now time.Time, m *metrics) {
+	for p, tr := range l.tracks {
+		if now.Sub(tr.known) > max(toldFor, 3*l.cfg.Interval) {
+			m.lagRecords.DeleteLabelValues(p.Topic, partitionName(p.Partition))
+		}
+	}
 }
 
 // keepLocked forgets partitions that are no longer mirrored.
