@@ -54,15 +54,32 @@ func newCrew(d directory, client *http.Client, log hclog.Logger) *crew {
 // sight is what the workers said of their partitions. It is not changed; the next look makes another.
 type sight struct {
 	at       time.Time
-	parts    map[route.Partition]api.Partition
+	parts    map[route.Partition]reports
 	answered map[string]time.Time // of the workers with an address: when each answered last; not of one that never did
 	silent   map[string]time.Time // those of them that did not this time
 	// excluded are the topics that workers don't copy although they have partitions of them, each with the reason.
 	excluded map[string]string
 }
 
+// reports are what workers said of one partition: while it moves, two may have it.
+type reports []api.Partition
+
+// of is what a partition's owner said of it; else what the first of the others by name did.
+func (r reports) of(owner string) api.Partition {
+	var found api.Partition
+	for i := range r {
+		if r[i].Worker == owner {
+			return r[i]
+		}
+		if i == 0 || r[i].Worker < found.Worker {
+			found = r[i]
+		}
+	}
+	return found
+}
+
 // seen is what the workers said last; not to be changed.
-func (c *crew) seen() map[route.Partition]api.Partition {
+func (c *crew) seen() map[route.Partition]reports {
 	if last := c.last.Load(); last != nil {
 		return last.parts
 	}
@@ -96,7 +113,7 @@ func (c *crew) Silent() map[string]time.Time {
 
 // look asks all workers at once, and keeps what they say. Of one that does not answer nothing is kept, since it may be gone; an error means that
 // none did though some should have, or that nobody knows where they are: then all stays as it was.
-func (c *crew) look(ctx context.Context) (map[route.Partition]api.Partition, error) {
+func (c *crew) look(ctx context.Context) (map[route.Partition]reports, error) {
 	select {
 	case <-c.turns:
 		defer func() { c.turns <- struct{}{} }()
@@ -150,7 +167,7 @@ func (c *crew) quiet(id string) time.Duration {
 func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []error) {
 	var (
 		mu     sync.Mutex
-		now    = &sight{parts: map[route.Partition]api.Partition{}, answered: map[string]time.Time{}, silent: map[string]time.Time{}, excluded: map[string]string{}}
+		now    = &sight{parts: map[route.Partition]reports{}, answered: map[string]time.Time{}, silent: map[string]time.Time{}, excluded: map[string]string{}}
 		before = map[string]time.Time{}
 		faults []error
 		asking sync.WaitGroup
@@ -179,7 +196,8 @@ func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []
 				}
 			}
 			for _, p := range items {
-				now.parts[route.Partition{Topic: p.Topic, Partition: p.Partition}] = p
+				at := route.Partition{Topic: p.Topic, Partition: p.Partition}
+				now.parts[at] = append(now.parts[at], p)
 			}
 			for _, e := range left {
 				now.excluded[e.Topic] = e.Reason
@@ -208,7 +226,7 @@ func pages[T any](ctx context.Context, client *http.Client, address string) ([]T
 	}
 }
 
-// Rates implements controller.Workload, from what was seen lately if it can.
+// Rates implements controller.Workload, from what was seen lately if it can. Of a partition that moves it is what the faster worker does.
 func (c *crew) Rates(ctx context.Context) (map[route.Partition]controller.Rate, error) {
 	parts := c.seen()
 	if last := c.last.Load(); last == nil || time.Since(last.at) > fresh {
@@ -218,8 +236,12 @@ func (c *crew) Rates(ctx context.Context) (map[route.Partition]controller.Rate, 
 		}
 	}
 	out := make(map[route.Partition]controller.Rate, len(parts))
-	for p, is := range parts {
-		out[p] = controller.Rate{Bytes: is.BytesPerSecond, Messages: is.RecordsPerSecond}
+	for p, said := range parts {
+		for i := range said {
+			if rate := (controller.Rate{Bytes: said[i].BytesPerSecond, Messages: said[i].RecordsPerSecond}); rate.Bytes >= out[p].Bytes {
+				out[p] = rate
+			}
+		}
 	}
 	return out, nil
 }

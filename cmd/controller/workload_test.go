@@ -140,6 +140,35 @@ func TestWhatASilentWorkerHasIsDegraded(t *testing.T) {
 	require.Equal(t, api.StateUnassigned, one.State, "now it is gone")
 }
 
+// Which of the two was shown, the order of a map decided.
+func TestAPartitionThatMovesIsShownAsItsOwnerSeesIt(t *testing.T) {
+	list := func(p api.Partition) string {
+		return serving(t, func(r *http.Request) (int, any) {
+			if strings.HasSuffix(r.URL.Path, "/excluded-topics") {
+				return http.StatusOK, api.List[api.Excluded]{}
+			}
+			return http.StatusOK, api.List[api.Partition]{Items: []api.Partition{p}}
+		}).URL
+	}
+	client := &http.Client{Timeout: workerTimeout}
+	t.Cleanup(client.CloseIdleConnections)
+	p := route.Partition{Topic: "orders"}
+	said := func(worker, state string, bytes float64) api.Partition {
+		return api.Partition{Topic: p.Topic, Worker: worker, State: state, BytesPerSecond: bytes}
+	}
+	c := newCrew(addresses{
+		"w1": list(said("w1", api.StateDraining, 3)), "w2": list(said("w2", api.StateStarting, 1)), "w3": list(said("w3", api.StateDraining, 0)),
+	}, client, hclog.NewNullLogger())
+	for range 20 {
+		c.last.Store(nil)
+		rates, err := c.Rates(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[route.Partition]controller.Rate{p: {Bytes: 3}}, rates)
+		require.Equal(t, said("w2", api.StateStarting, 1), c.seen()[p].of("w2"))
+		require.Equal(t, "w1", c.seen()[p].of("w4").Worker)
+	}
+}
+
 func TestTheMeasuringServiceIsAskedAsEver(t *testing.T) {
 	var asked []string
 	service := serving(t, func(r *http.Request) (int, any) {
