@@ -34,26 +34,48 @@ type desk struct {
 	cluster helix.Cluster
 	hands   hands
 	arrived chan struct{} // rung when a partition has come
-	known   chan struct{} // closed when the settings were read once
-	settle  func()        // closes known
+
+	mu    sync.Mutex
+	known chan struct{} // guarded by mu; closed once the settings were read in this session
 
 	topics map[string]operator.Topic // as configured last; used by serve alone
 	odd    map[string]int32          // versions of records that can't be read and were told; used by serve alone
 }
 
 func newDesk(cluster helix.Cluster, hands hands, log hclog.Logger) *desk {
-	d := &desk{
+	return &desk{
 		log: log.Named("desk"), cluster: cluster, hands: hands, arrived: make(chan struct{}, 1), known: make(chan struct{}),
 		topics: map[string]operator.Topic{}, odd: map[string]int32{},
 	}
-	d.settle = sync.OnceFunc(func() { close(d.known) })
-	return d
+}
+
+// settled is closed once the settings were read in this session.
+func (d *desk) settled() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known
+}
+
+// settle says that settings are known, or (false) that what is known may be outdated: between two sessions nobody follows what operators set.
+func (d *desk) settle(known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.known:
+		if !known {
+			d.known = make(chan struct{})
+		}
+	default:
+		if known {
+			close(d.known)
+		}
+	}
 }
 
 // ready waits until settings are known: a partition that begins before might copy what is paused.
 func (d *desk) ready(ctx context.Context) error {
 	select {
-	case <-d.known:
+	case <-d.settled():
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -70,6 +92,7 @@ func (d *desk) arrive() {
 
 // serve works until ctx ends, which it does with the session.
 func (d *desk) serve(ctx context.Context, s *helix.Session) {
+	defer d.settle(false)
 	pause := backoff.New(retryBase, retryLimit, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	for {
 		err := d.follow(ctx, s)
@@ -77,7 +100,7 @@ func (d *desk) serve(ctx context.Context, s *helix.Session) {
 			return
 		}
 		d.log.Warn("what operators ask can't be read and is tried again", "err", err)
-		d.settle() // what is known must do: partitions do not wait for it
+		d.settle(true) // what is known must do: partitions do not wait for it
 		if pause.Wait(ctx) != nil {
 			return
 		}
@@ -100,7 +123,7 @@ func (d *desk) follow(ctx context.Context, s *helix.Session) error {
 				return err
 			}
 			d.configure(settings.Records())
-			d.settle()
+			d.settle(true)
 			continue
 		case <-commands.Changed():
 			if err := commands.Refresh(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/connector"
@@ -172,4 +173,28 @@ func TestSettingsAreKnownBeforeAPartitionBegins(t *testing.T) {
 	require.NoError(t, st.proxy.Heal())
 	require.Eventually(t, holds("later", operator.Topic{}), soon, poll)
 	require.Eventually(t, holds("orders", operator.Topic{}), soon, poll)
+}
+
+// A topic that was paused while a worker was away was copied for a moment when that had joined again.
+func TestSettingsOfASessionThatIsOverLetNoPartitionBegin(t *testing.T) {
+	t.Parallel()
+	st := newStage(t, "desk-again")
+	d := newDesk(helix.Cluster(st.cluster), st.recorder, hclog.NewNullLogger())
+	known := func() bool {
+		select {
+		case <-d.settled():
+			return true
+		default:
+			return false
+		}
+	}
+	for range 2 {
+		require.False(t, known())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); d.serve(ctx, st.session) }() // owned by the test, which waits for done
+		require.Eventually(t, known, soon, poll)
+		cancel()
+		<-done
+	}
 }
