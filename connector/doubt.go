@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 )
@@ -25,7 +26,7 @@ const (
 // has set the position, the partition is started anew from there, and where the checkpoint is gone it halts with the start; else the lane goes on
 // trying, since what a broker says is a hint.
 func (c *Connector) doubtLoop(ctx context.Context) {
-	doubted := map[route.Partition]offsets.Checkpoint{} // what their lanes go by
+	doubted := map[route.Partition]doubt{}
 	told := false
 	var checks round
 	every(ctx, doubtTick, func() {
@@ -47,17 +48,23 @@ func (c *Connector) doubtLoop(ctx context.Context) {
 }
 
 // reread loads what is stored of partitions and lists those that must be started anew. One that can't be read says nothing of the others.
-func (c *Connector) reread(ctx context.Context, lanes map[route.Partition]offsets.Checkpoint) (parts []*partition, err error) {
+func (c *Connector) reread(ctx context.Context, lanes map[route.Partition]doubt) (parts []*partition, err error) {
 	known, err := c.deps.Store.Load(ctx, slices.Collect(maps.Keys(lanes)))
 	if err == nil || !absent(err) || len(lanes) == 1 {
 		return c.superseded(lanes, known, absent(err)), err
 	}
 	var faults []error
 	for key, at := range lanes {
-		some, err := c.reread(ctx, map[route.Partition]offsets.Checkpoint{key: at})
+		some, err := c.reread(ctx, map[route.Partition]doubt{key: at})
 		parts, faults = append(parts, some...), append(faults, err)
 	}
 	return parts, errors.Join(faults...)
+}
+
+// doubt is what a lane went by when it was found in doubt.
+type doubt struct {
+	lane *mirror.Lane
+	at   offsets.Checkpoint
 }
 
 // round is the partitions of which it is still to be read what is stored, until the next round begins with all.
@@ -67,12 +74,12 @@ type round struct {
 }
 
 // doubted adds what lanes go by that are in doubt, and some whose turn it is in the round.
-func (c *Connector) doubted(to map[route.Partition]offsets.Checkpoint, r *round, now time.Time) {
+func (c *Connector) doubted(to map[route.Partition]doubt, r *round, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.restlessLocked() {
-		if at, doubt := p.lane.Doubted(); doubt {
-			to[p.source] = at
+		if at, is := p.lane.Doubted(); is {
+			to[p.source] = doubt{p.lane, at}
 		}
 	}
 	if len(r.left) == 0 && now.After(r.next) {
@@ -81,7 +88,8 @@ func (c *Connector) doubted(to map[route.Partition]offsets.Checkpoint, r *round,
 	some := min(len(r.left), mostChecks)
 	for _, key := range r.left[:some] {
 		if p := c.parts[key]; p != nil && p.lane != nil && !p.gone {
-			to[key], _ = p.lane.Doubted()
+			at, _ := p.lane.Doubted()
+			to[key] = doubt{p.lane, at}
 		}
 	}
 	r.left = r.left[some:]
@@ -93,14 +101,15 @@ func absent(err error) bool {
 	return err == nil || errors.Is(err, offsets.ErrCorrupt) && !errors.As(err, &broken)
 }
 
-// superseded lists the partitions that must be started anew from what is stored. With absent, those of which nothing is stored are among them.
-func (c *Connector) superseded(lanes, stored map[route.Partition]offsets.Checkpoint, absent bool) (parts []*partition) {
+// superseded lists the partitions that must be started anew from what is stored. With absent, those of which nothing is stored are among them. One
+// that began anew since it was in doubt has read its checkpoint later than that.
+func (c *Connector) superseded(lanes map[route.Partition]doubt, stored map[route.Partition]offsets.Checkpoint, absent bool) (parts []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, ours := range lanes {
+	for key, d := range lanes {
 		now, there := stored[key]
-		p := c.parts[key]
-		if p == nil || p.lane == nil || p.gone || !there && !absent {
+		p, ours := c.parts[key], &d.at
+		if p == nil || p.lane != d.lane || p.gone || !there && !absent {
 			continue
 		}
 		if !there || now.Foreign || now.ProducerID != ours.ProducerID || now.ProducerEpoch > ours.ProducerEpoch {

@@ -41,7 +41,7 @@ func TestPositionOfAnIdlePartitionIsReadAgainInTime(t *testing.T) {
 		require.NoError(t, c.startTopic(t.Context(), pair))
 	}
 	now := time.Now()
-	due := map[route.Partition]offsets.Checkpoint{}
+	due := map[route.Partition]doubt{}
 	var checks round
 	c.doubted(due, &checks, now)
 	require.Len(t, due, 4, "each is read")
@@ -65,4 +65,35 @@ func TestPositionOfAnIdlePartitionIsReadAgainInTime(t *testing.T) {
 	require.ErrorIs(t, err, offsets.ErrCorrupt)
 	require.Len(t, parts, 1, "the one that can't be read; it says nothing of the others")
 	require.Equal(t, "u", parts[0].source.Topic)
+}
+
+// While the store was away an operator set the position: what had been in doubt before then was compared with the new epoch, and the partition
+// was drained and started once more.
+func TestPartitionThatBeganAnewMeanwhileIsNotStartedOnceMore(t *testing.T) {
+	t.Parallel()
+	c := idleOn(t, stored(t), io.Discard)
+	pair, old := one(t, c, nil)
+	require.NoError(t, c.startTopic(t.Context(), pair))
+	due := map[route.Partition]doubt{}
+	var checks round
+	c.doubted(due, &checks, time.Now())
+	require.Len(t, due, 1)
+
+	known, err := c.deps.Store.Load(t.Context(), []route.Partition{old.source})
+	require.NoError(t, err)
+	was := known[old.source]
+	next := was
+	next.ProducerEpoch++
+	require.NoError(t, c.deps.Store.Begin(t.Context(), &was, next))
+	c.fetchers.Remove(old.source)
+	old.slot.Detach()
+	c.mirror.Remove(old.lane)
+	again := &partition{source: old.source, target: old.target, begun: true, left: old.left}
+	c.parts[old.source], pair.parts = again, []*partition{again}
+	require.NoError(t, c.startTopic(t.Context(), pair))
+	require.NotNil(t, again.lane)
+
+	parts, err := c.reread(t.Context(), due)
+	require.NoError(t, err)
+	require.Empty(t, parts)
 }
