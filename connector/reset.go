@@ -43,7 +43,6 @@ type Reset struct {
 type wish struct {
 	Reset
 
-	told bool          // its events
 	done chan struct{} // closed when err is set
 	err  error
 }
@@ -174,10 +173,7 @@ func (c *Connector) reset(ctx context.Context, t *pair, at offsets.Checkpoint, w
 		}
 	}
 	w.From = &from
-	if !w.told {
-		w.told = true
-		c.tellReset(at, next, w.To)
-	}
+	c.tellReset(at, next, w.To)
 	if err := c.deps.Events.Flush(ctx); err != nil { // what excuses an offset is stored before it
 		return at, storeError("store events", err)
 	}
@@ -215,9 +211,12 @@ func (c *Connector) place(ctx context.Context, t *pair, p route.Partition, to op
 	return offset, err
 }
 
-// tellReset tells what a reset does, and what of it is copied a second time or not at all.
+// tellReset tells what a reset does, and what of it is copied a second time or not at all: once, however often it is tried and by how many wishes.
 func (c *Connector) tellReset(was, now offsets.Checkpoint, to operator.Place) {
 	p, from, at := was.Partition, was.SourceOffset, now.SourceOffset
+	if !c.renewals.news(p, fmt.Sprintf("reset of %d/%d from %d to %d", was.ProducerID, was.ProducerEpoch, from, at)) {
+		return
+	}
 	why := fmt.Sprintf("reset to %s; it was %d", to, from)
 	c.deps.Events.Emit(events.Of(p, events.CheckpointOverridden, events.Warning, "an operator has set the position").Range(at, at).Because(why))
 	switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -170,4 +171,21 @@ func TestNewPartitionsThatCantBeginAreToldOnce(t *testing.T) {
 	// A halt is an event, which is logged; a warning beside it said the same again.
 	c.blocked([]*partition{fresh}, &haltError{errors.New("no such target")}) //nolint:err113 // any reason
 	require.NotContains(t, logged.String(), "can't be started yet")
+}
+
+// A reset whose position could not be stored before its session was over was told again by who carried it out in the end.
+func TestResetThatIsTriedAgainIsToldOnce(t *testing.T) {
+	t.Parallel()
+	c := idleOn(t, stored(t), io.Discard)
+	was := offsets.Checkpoint{Partition: route.Partition{Topic: "t"}, SourceOffset: 5, ProducerID: 7}
+	next := was
+	next.SourceOffset = 9
+	to := operator.Place{}
+	for range 2 {
+		c.tellReset(was, next, to)
+	}
+	require.Len(t, c.deps.Events.Since(0), 2, "that it is set, and what is left out by that")
+	was.ProducerEpoch++
+	c.tellReset(was, next, to)
+	require.Len(t, c.deps.Events.Since(0), 4, "that is another one")
 }
