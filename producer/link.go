@@ -249,9 +249,7 @@ func (l *link) seal(r *request, again *Slot) {
 			}
 			s.flying++
 		}
-		n := len(l.requests)
 		l.mu.Unlock()
-		l.p.inFlight(l.broker, n)
 	}
 	l.mu.Lock()
 	if again != nil && !again.queued.Swap(true) {
@@ -309,9 +307,7 @@ func (l *link) answered(r *request, now time.Time, trip time.Duration, ok bool) 
 	if ok {
 		l.window.answered(now, int64(r.size), trip, r.alone)
 	}
-	n := len(l.requests)
 	l.mu.Unlock()
-	l.p.inFlight(l.broker, n)
 	l.signal()
 }
 
@@ -337,6 +333,13 @@ func (l *link) late() (slots []*Slot, waited time.Duration, conn *wire.Conn) {
 		}
 	}
 	return slots, waited, l.conn
+}
+
+// unanswered counts requests, if there is a connection.
+func (l *link) unanswered() (n int, connected bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.requests), l.conn != nil
 }
 
 // oldestWait is how long the oldest unanswered request has been waited for.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,11 +54,15 @@ const maxPrivate = 16
 
 // New builds a producer. Run must be called once.
 func New(cfg Config, deps Deps) *Producer {
-	return &Producer{
+	p := &Producer{
 		cfg: cfg, client: deps.Client, log: deps.Log, metrics: newMetrics(deps.Registerer, deps.Route), kick: make(chan struct{}, 1),
 		turn:    readTurn,
 		company: map[route.Partition]*atomic.Int32{}, byBroker: map[int32]*link{}, private: map[int32][]*link{},
 	}
+	if deps.Registerer != nil {
+		deps.Registerer.MustRegister(newInFlight(p, deps.Route))
+	}
+	return p
 }
 
 // Slot makes a place for a lane that writes to a target partition. There may be several of one, at any time. Attach begins.
@@ -211,8 +214,25 @@ func (p *Producer) recycle(r *request) {
 	}
 }
 
-func (p *Producer) inFlight(broker int32, requests int) {
-	p.metrics.inFlight.WithLabelValues(strconv.Itoa(int(broker))).Set(float64(requests))
+// unanswered counts the unanswered requests to each broker that there is a connection to.
+func (p *Producer) unanswered() map[int32]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[int32]int{}
+	count := func(l *link) {
+		if n, connected := l.unanswered(); connected {
+			out[l.broker] += n
+		}
+	}
+	for _, l := range p.byBroker {
+		count(l)
+	}
+	for _, links := range p.private {
+		for _, l := range links {
+			count(l)
+		}
+	}
+	return out
 }
 
 // watchEvery is how often links are looked at for late answers.
