@@ -28,6 +28,8 @@ type Saved struct {
 	Topics   []SavedTopic `json:"topics"`
 	Excluded []string     `json:"excluded"`
 	Draining []string     `json:"draining"`
+	// BalancingOff says that an operator has turned the moving of partitions off.
+	BalancingOff bool `json:"balancing_off,omitempty"`
 }
 
 // SavedTopic is one topic of a backup.
@@ -48,7 +50,7 @@ const SavedVersion = 1
 // Save gives a backup.
 func (t *Term) Save() Saved {
 	s := t.cluster.State()
-	out := Saved{Version: SavedVersion, Route: t.deps.Route.String(), Time: time.Now().UTC(), Topics: []SavedTopic{}, Excluded: []string{}, Draining: []string{}}
+	out := Saved{Version: SavedVersion, Route: t.deps.Route.String(), Time: time.Now().UTC(), Topics: []SavedTopic{}, Excluded: []string{}, Draining: []string{}, BalancingOff: !s.Balancing}
 	for _, name := range s.names() {
 		topic := s.Topics[name]
 		saved := SavedTopic{Topic: name, Partitions: topic.Partitions, Owners: map[int32]string{}}
@@ -81,7 +83,7 @@ func (t *Term) Save() Saved {
 }
 
 // Restore brings back what a backup has and the cluster has not: topics, partitions, settings, exclusions, what is taken off, drained or moved
-// by hand. Nothing is taken away, and partitions go to the workers that the backup names if these are there and the partitions have no owner yet.
+// by hand, and that nothing shall move. Nothing is taken away, and partitions go to the workers that the backup names if these are there and the partitions have no owner yet.
 // *InvalidError.
 func (t *Term) Restore(ctx context.Context, saved Saved) error {
 	if saved.Version != SavedVersion {
@@ -100,6 +102,11 @@ func (t *Term) Restore(ctx context.Context, saved Saved) error {
 	for _, name := range saved.Excluded {
 		if err := t.cluster.Exclude(ctx, name, true); err != nil {
 			return fmt.Errorf("restore the exclusion of topic %s: %w", name, err)
+		}
+	}
+	if saved.BalancingOff && t.cluster.State().Balancing {
+		if err := t.cluster.SetBalancing(ctx, false); err != nil {
+			return fmt.Errorf("restore that balancing is off: %w", err)
 		}
 	}
 	for _, id := range saved.Draining {

@@ -102,6 +102,29 @@ func TestRestoreBringsNothingOnlineThatIsTakenOff(t *testing.T) {
 	require.Equal(t, Assignment{1: {"w1": Offline}}, term.State().Topics["payments"].Assigned)
 }
 
+// Partitions moved again in a cluster that was restored.
+func TestRestoreKeepsBalancingOff(t *testing.T) {
+	old := newTerm(newRig(t, DefaultConfig(), "w1").Controller, newFakeCluster("w1"))
+	require.NoError(t, old.SetBalancing(t.Context(), false))
+	off := old.Save()
+	require.NoError(t, old.SetBalancing(t.Context(), true))
+	on := old.Save()
+	on.Time = off.Time
+	require.NotEqual(t, on, off, "or the switch alone would be no change")
+
+	r := newRig(t, DefaultConfig(), "w1")
+	term := newTerm(r.Controller, r.cluster)
+	require.NoError(t, term.Restore(t.Context(), on))
+	require.True(t, term.Balancing())
+	require.NoError(t, term.Restore(t.Context(), off))
+	require.False(t, term.Balancing())
+	require.NoError(t, term.Restore(t.Context(), on))
+	require.False(t, term.Balancing(), "what somebody has turned off since is not taken away")
+	r.cluster.edit(func(s *State) { s.Balancing, s.Maintenance = true, true })
+	require.False(t, term.Balancing())
+	require.False(t, term.Save().BalancingOff, "that Helix is in maintenance is no setting of ours")
+}
+
 // What was moved by hand went wherever balance had it once the cluster was restored.
 func TestRestoreKeepsPartitionsWhereTheyWereMovedByHand(t *testing.T) {
 	old := newTerm(newRig(t, DefaultConfig(), "w1", "w2").Controller, newFakeCluster("w1", "w2"))

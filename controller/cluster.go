@@ -81,6 +81,8 @@ type State struct {
 	Views map[string]Assignment
 	// Balancing is false when an operator has turned the moving of partitions off.
 	Balancing bool
+	// Maintenance is true while somebody asks in Helix's way for assignments to stay as they are.
+	Maintenance bool
 	// Excluded topics were deleted by an operator: discovery leaves them alone.
 	Excluded map[string]bool
 	// Pins name the worker that a partition belongs on whenever that one can work.
@@ -88,6 +90,9 @@ type State struct {
 	// Settings are what operators have set for topics, of those that differ from others. Not to be changed.
 	Settings map[string]operator.Topic
 }
+
+// moves says whether partitions may move.
+func (s *State) moves() bool { return s.Balancing && !s.Maintenance }
 
 // names gives the topics in order.
 func (s *State) names() []string { return slices.Sorted(maps.Keys(s.Topics)) }

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -504,6 +505,32 @@ func TestADeletedTopicIsNotDiscoveredAgainUntilItIsAdded(t *testing.T) {
 		require.Equal(t, map[string]bool{"orders": true, "never": true}, r.cluster.State().Excluded)
 		require.NoError(t, term.Add(t.Context(), "orders", 2))
 		require.Equal(t, map[string]bool{"never": true}, r.cluster.State().Excluded)
+	})
+}
+
+// Discovery had listed what is not mirrored before an operator deleted one of it, and then added it.
+func TestATopicThatIsDeletedWhileItIsDiscoveredDoesNotComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := discovering("")
+		var once sync.Once
+		var r *rig
+		cfg.Discovery.Refuse = func(topic string) string {
+			if topic == "orders" {
+				once.Do(func() {
+					term, err := r.Term()
+					require.NoError(t, err)
+					require.True(t, isGone(term.Delete(t.Context(), "orders")))
+				})
+			}
+			return ""
+		}
+		r = newRig(t, cfg, "w1")
+		r.source.counts = map[string]int32{"orders": 2, "clicks": 1}
+		term := r.lead(t)
+		pass(time.Hour)
+		require.Equal(t, []string{"clicks"}, term.Topics())
+		require.Equal(t, map[string]string{"orders": "it was deleted from the mirror by an operator"}, term.Excluded())
+		require.Zero(t, testutil.ToFloat64(r.metrics.jobErrors.WithLabelValues("discovery")))
 	})
 }
 

@@ -95,9 +95,13 @@ func (t *Term) refuse(s *State, name string, target map[string]int32) string {
 	return ""
 }
 
-// adopt adds topics that were found. Another one may have added some meanwhile, so all are tried at once and then one by one.
+// adopt adds topics that were found. Operators may have added or deleted some meanwhile, so all are tried at once and then one by one, and what is
+// excluded by now is left alone.
 func (t *Term) adopt(ctx context.Context, found []Topic) error {
-	err := t.addAll(ctx, found...)
+	err := t.change(ctx, func(s *State) error {
+		found = slices.DeleteFunc(found, func(topic Topic) bool { return s.Excluded[topic.Name] })
+		return t.create(ctx, s, found...)
+	})
 	var exists *ExistsError
 	if errors.As(err, &exists) && len(found) > 1 {
 		var faults []error

@@ -376,7 +376,7 @@ func TestManyTopicsComeOnlineAndOneMoreDisturbsNone(t *testing.T) {
 		all = append(all, Topic{Name: "topic-" + partitionName(int32(i)), Partitions: partitions})
 	}
 	began := time.Now()
-	require.NoError(t, term.addAll(t.Context(), all...))
+	require.NoError(t, term.adopt(t.Context(), all))
 	placed := time.Since(began)
 	require.Eventually(t, func() bool { return term.Validate().Online == topics*int(partitions) }, bound, 20*time.Millisecond)
 	t.Logf("%d topics: placed in %s, online in %s", topics, placed, time.Since(began))

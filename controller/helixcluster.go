@@ -245,7 +245,7 @@ func (c *helixCluster) refresh() {
 	defer c.mu.Unlock()
 	s := &State{
 		Topics: make(map[string]Topic, len(resources)), Torn: map[string]bool{}, Workers: make(map[string]Worker, len(instances)),
-		Views: make(map[string]Assignment, len(resources)), Balancing: c.balance && !c.term.Maintenance(), Excluded: c.excluded, Pins: c.pins,
+		Views: make(map[string]Assignment, len(resources)), Balancing: c.balance, Maintenance: c.term.Maintenance(), Excluded: c.excluded, Pins: c.pins,
 		Settings: c.settings,
 	}
 	for _, i := range instances {
@@ -529,7 +529,7 @@ func (c *helixCluster) SetBalancing(ctx context.Context, on bool) error {
 	defer c.mu.Unlock()
 	c.balance = on
 	next := *c.state
-	next.Balancing = on && !c.term.Maintenance()
+	next.Balancing = on
 	c.publishLocked(&next)
 	return nil
 }

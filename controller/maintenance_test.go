@@ -17,7 +17,7 @@ func TestNothingMovesInHelixMaintenanceMode(t *testing.T) {
 	online(t, term, 4)
 	node := r.cluster.Root() + "/CONTROLLER/MAINTENANCE"
 	require.NoError(t, r.session.Create(t.Context(), node, []byte(`{"id":"maintenance"}`)))
-	balancing := func() bool { return term.State().Balancing }
+	balancing := term.Balancing
 	require.Eventually(t, func() bool { return !balancing() }, limit, 10*time.Millisecond)
 	r.join(t, "w_2")
 	require.Eventually(t, func() bool { return term.State().Workers["w_2"].Live }, limit, 10*time.Millisecond)

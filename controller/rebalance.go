@@ -93,7 +93,7 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 	moved := 0
 	began := time.Now()
 	err := t.change(ctx, func(s *State) error {
-		if !s.Balancing {
+		if !s.moves() {
 			return nil
 		}
 		workers, options := t.workers(s, atOnce)

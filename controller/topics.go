@@ -54,7 +54,7 @@ func (t *Term) Add(ctx context.Context, name string, partitions int32) error {
 			return err
 		}
 	}
-	return t.addAll(ctx, Topic{Name: name, Partitions: partitions})
+	return t.change(ctx, func(s *State) error { return t.create(ctx, s, Topic{Name: name, Partitions: partitions}) })
 }
 
 // AddFromSource is Add with as many partitions as the source has, which it returns. *AbsentError, ErrNoSource.
@@ -85,19 +85,17 @@ func (t *Term) InSource(ctx context.Context, name string) (int32, error) {
 	return n, nil
 }
 
-// addAll places and creates new topics.
-func (t *Term) addAll(ctx context.Context, topics ...Topic) error {
-	return t.change(ctx, func(s *State) error {
-		for _, topic := range topics {
-			if _, ok := s.Topics[topic.Name]; ok {
-				return &ExistsError{Topic: topic.Name}
-			}
-			if s.Torn[topic.Name] {
-				return s.mirrored(topic.Name)
-			}
+// create places and creates new topics. The caller has the turn.
+func (t *Term) create(ctx context.Context, s *State, topics ...Topic) error {
+	for _, topic := range topics {
+		if _, ok := s.Topics[topic.Name]; ok {
+			return &ExistsError{Topic: topic.Name}
 		}
-		return t.cluster.Create(ctx, t.place(s, topics)...)
-	})
+		if s.Torn[topic.Name] {
+			return s.mirrored(topic.Name)
+		}
+	}
+	return t.cluster.Create(ctx, t.place(s, topics)...)
 }
 
 // place gives owners to the partitions of topics that have none; topics are new or grown, and cover what s says of them.

@@ -22,7 +22,7 @@ func (t *Term) Drain(ctx context.Context, worker string, on bool) error {
 }
 
 // Balancing says whether partitions may move.
-func (t *Term) Balancing() bool { return t.cluster.State().Balancing }
+func (t *Term) Balancing() bool { return t.cluster.State().moves() }
 
 // SetBalancing turns the moving of partitions on or off; what nobody mirrored meanwhile is placed when it is on again.
 func (t *Term) SetBalancing(ctx context.Context, on bool) error {
