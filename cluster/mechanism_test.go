@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -129,6 +130,35 @@ func TestTokenEndpoint(t *testing.T) {
 		require.Equal(t, "brief", got)
 	}
 	require.EqualValues(t, 3, e.asked.Load())
+}
+
+// A connection that had to be given up waited as long as another one did for a token.
+func TestNobodyWaitsForAnothersTokenLongerThanHeMay(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	e := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-answer
+		_, _ = io.WriteString(w, `{"access_token":"t","expires_in":60}`)
+	}))
+	defer e.Close()
+	source := Config{SASL: SASL{Mechanism: "OAUTHBEARER", TokenEndpoint: e.URL, ClientID: "id", ClientSecret: "s3cret"}}.tokenSource()
+	first := make(chan error, 1)
+	go func() { // owned by the test, which reads first
+		_, err := source(t.Context())
+		first <- err
+	}()
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := source(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, first, "the first one still waits")
+	close(answer)
+	require.NoError(t, <-first)
+	token, err := source(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "t", token)
 }
 
 // The endpoint's certificate is checked against the authorities of the brokers too.

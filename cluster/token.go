@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -41,8 +40,7 @@ func (c Config) tokenSource() func(context.Context) (string, error) {
 	case s.Unsecured != nil:
 		return func(context.Context) (string, error) { return s.Unsecured.token(time.Now()) }
 	case s.TokenEndpoint != "":
-		endpoint := &tokenEndpoint{cfg: c}
-		return endpoint.token
+		return newTokenEndpoint(c).token
 	default:
 		return func(context.Context) (string, error) { return s.Token.orFile(s.TokenFile) }
 	}
@@ -68,17 +66,25 @@ func (u Unsecured) token(now time.Time) (string, error) {
 
 // tokenEndpoint fetches tokens for client credentials (RFC 6749 §4.4) and keeps each for four fifths of its life.
 type tokenEndpoint struct {
-	cfg Config
+	cfg  Config
+	turn chan struct{} // held by the one who fetches; guards what follows
 
-	mu      sync.Mutex // guards the two below, and lets only one fetch at a time
 	cached  string
 	renewAt time.Time
 }
 
-// token returns the cached token or fetches one.
+func newTokenEndpoint(cfg Config) *tokenEndpoint {
+	return &tokenEndpoint{cfg: cfg, turn: make(chan struct{}, 1)}
+}
+
+// token returns the cached token or fetches one. Others wait meanwhile, each no longer than its context lives.
 func (e *tokenEndpoint) token(ctx context.Context) (string, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("wait for a token from %s: %w", displayURL(e.cfg.SASL.TokenEndpoint), ctx.Err())
+	}
 	if e.cached != "" && time.Now().Before(e.renewAt) {
 		return e.cached, nil
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -21,30 +21,31 @@ type kafka struct {
 	at        endpoint
 	committed bool // ends are the last stable offsets
 	log       hclog.Logger
-
-	mu     sync.Mutex
-	client *wire.Client // guarded by mu
+	turn      chan struct{} // held by the one who connects
+	client    atomic.Pointer[wire.Client]
 }
 
 func newKafka(at endpoint, committed bool, log hclog.Logger) *kafka {
-	return &kafka{at: at, committed: committed, log: log}
+	return &kafka{at: at, committed: committed, log: log, turn: make(chan struct{}, 1)}
 }
 
 // close ends the connections.
 func (k *kafka) close() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.client != nil {
-		k.client.Close()
-		k.client = nil
+	if client := k.client.Swap(nil); client != nil {
+		client.Close()
 	}
 }
 
+// connect gives the client. One caller asks ZooKeeper for the brokers, and the others wait for him or for their ctx's end.
 func (k *kafka) connect(ctx context.Context) (*wire.Client, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.client != nil {
-		return k.client, nil
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("cluster %s: %w", k.at.cluster.Name, ctx.Err())
+	}
+	if client := k.client.Load(); client != nil {
+		return client, nil
 	}
 	cfg := k.at.cluster
 	if len(cfg.Bootstrap) == 0 {
@@ -58,7 +59,7 @@ func (k *kafka) connect(ctx context.Context) (*wire.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", cfg.Name, err)
 	}
-	k.client = client
+	k.client.Store(client)
 	return client, nil
 }
 
@@ -70,8 +71,8 @@ func (k *kafka) metadata(ctx context.Context, topics ...string) (*wire.Client, *
 	}
 	m, err := client.Metadata(ctx, topics...)
 	if err != nil {
-		if len(k.at.cluster.Bootstrap) == 0 && ctx.Err() == nil {
-			k.close()
+		if len(k.at.cluster.Bootstrap) == 0 && ctx.Err() == nil && k.client.CompareAndSwap(client, nil) {
+			client.Close()
 		}
 		return nil, nil, fmt.Errorf("cluster %s: %w", k.at.cluster.Name, err)
 	}
