@@ -66,7 +66,7 @@ func TestExitCodes(t *testing.T) {
 		{"surplus argument", []string{"wait", "orders"}, 2, []string{"causeway: unexpected argument \"orders\"\n"}},
 		{"surplus arguments", []string{"topics", "describe", "a", "b", "c"}, 2, []string{`unexpected argument "b"`, `unexpected argument "c"`}},
 		{"a switch and its value apart", with("standalone", "--create-topics", "maybe"), 2, []string{`unexpected argument "maybe"; the value of --create-topics is joined to it: --create-topics=false`}},
-		{"less than no time hides no other fault", with("standalone", "--commit-interval", "-3s", "--start", "yesterday"), 1, []string{`worker.commit_interval (--commit-interval) "-3s": must be more than 0s`, "route.start (--start)"}},
+		{"less than no time hides no other fault", with("standalone", "--commit-interval", "-3s", "--start", "yesterday"), 1, []string{`worker.commit_interval (--commit-interval) "-3s": must be at least 10ms`, "route.start (--start)"}},
 		{"less than no size", with("standalone", "--memory", "-5"), 1, []string{`--memory "-5": must not be negative`}},
 		{"nothing configured", []string{"standalone"}, 1, []string{"route.source (--source): bootstrap", "route.target (--target): bootstrap", "route.topics.include (--topics)"}},
 		{"all faults at once", with("standalone", "--start", "yesterday", "--memory", "1MiB", "--delivery", "twice", "--isolation", "none", "--rename", "x", "--listen", "nowhere", "--streams", "0", "--spill-max", "1GiB", "--log-level", "loud", "--topics", "a(", "--exclude", "["), 1, []string{

@@ -20,6 +20,12 @@ import (
 // MinMemory is what a worker needs before it can hold a single large batch on its way.
 const MinMemory = 64 << 20
 
+// Bounds of the connector, which refuses what lies beyond them.
+const (
+	mostAckWindow       = 10_000
+	leastCommitInterval = conf.Duration(10 * time.Millisecond)
+)
+
 // defaultPolicies says what happens when the source or the target is not as the checkpoint left it.
 func defaultPolicies() map[string]string {
 	return map[string]string{
@@ -157,9 +163,13 @@ func (f *File) ValidateWorker() error {
 	faults := []error{
 		AtLeastOne("worker.streams (--streams)", w.Streams),
 		AtLeastOne("worker.fetchers (--fetchers)", w.Fetchers),
-		AtLeastOne("worker.ack_window", w.AckWindow),
-		Positive("worker.commit_interval (--commit-interval)", w.CommitInterval),
 		Positive("worker.shutdown_timeout", w.ShutdownTimeout),
+	}
+	if w.AckWindow < 1 || w.AckWindow > mostAckWindow {
+		faults = append(faults, Fault("worker.ack_window", strconv.Itoa(w.AckWindow), "must be 1 to "+strconv.Itoa(mostAckWindow)+" batches"))
+	}
+	if w.CommitInterval < leastCommitInterval {
+		faults = append(faults, Fault("worker.commit_interval (--commit-interval)", w.CommitInterval.String(), "must be at least "+leastCommitInterval.String()))
 	}
 	if w.Memory < MinMemory {
 		faults = append(faults, Fault("worker.memory (--memory)", w.Memory.String(), "must be at least "+conf.Bytes(MinMemory).String()))
@@ -233,6 +243,9 @@ func (f *File) ValidateController() error {
 	}
 	if c.Rebalance.Threshold < 1 {
 		faults = append(faults, Fault("controller.rebalance.threshold", strconv.FormatFloat(c.Rebalance.Threshold, 'g', -1, 64), "must be at least 1"))
+	}
+	if c.Backup.Git != "" && c.Backup.Dir == "" {
+		faults = append(faults, Fault("controller.backup.dir", "", "must name the folder of the clone where controller.backup.git is given"))
 	}
 	for _, n := range []struct {
 		key   string

@@ -38,6 +38,8 @@ func TestEveryFaultNamesItsKey(t *testing.T) {
 		"route.limits.records_per_second": func(f *File) { f.Route.Limits.RecordsPerSecond = -1 },
 		"route.start":                     func(f *File) { f.Route.Start = "soon" },
 		"worker.memory":                   func(f *File) { f.Worker.Memory = 1 << 20 },
+		"worker.ack_window":               func(f *File) { f.Worker.AckWindow = 10_001 },
+		"worker.commit_interval":          func(f *File) { f.Worker.CommitInterval = 1 },
 		"worker.in_flight":                func(f *File) { f.Worker.InFlight = "much" },
 		"coordination.zookeeper":          func(f *File) { f.Coordination.ZooKeeper = "zk1:,zk2" },
 		"coordination.cluster":            func(f *File) { f.Coordination.Cluster = "a/b" },
@@ -49,6 +51,7 @@ func TestEveryFaultNamesItsKey(t *testing.T) {
 		"controller.rebalance.threshold":  func(f *File) { f.Controller.Rebalance.Threshold = 0.5 },
 		"controller.rebalance.handover":   func(f *File) { f.Controller.Rebalance.Handover = "fast" },
 		"controller.standby_workers":      func(f *File) { f.Controller.StandbyWorkers = -1 },
+		"controller.backup.dir":           func(f *File) { f.Controller.Backup.Git = "git@host:repo" },
 		"server.listen":                   func(f *File) { f.Server.Listen = "8080" },
 		"log.level":                       func(f *File) { f.Log.Level = "loud" },
 	} {

@@ -25,3 +25,30 @@ func TestConnectorConfig(t *testing.T) {
 	require.Equal(t, "{topic}.dead-letter", c.DeadLetter)
 	require.NoError(t, c.Validate())
 }
+
+// What the file's check called valid, the worker refused at its start.
+func TestFileThatIsValidIsNotRefusedByTheConnector(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(w *native.Worker){
+		"ack window":              func(w *native.Worker) { w.AckWindow = 10_000 },
+		"ack window too large":    func(w *native.Worker) { w.AckWindow = 10_001 },
+		"no ack window":           func(w *native.Worker) { w.AckWindow = 0 },
+		"commit interval":         func(w *native.Worker) { w.CommitInterval = conf.Duration(10 * time.Millisecond) },
+		"commit interval too low": func(w *native.Worker) { w.CommitInterval = conf.Duration(10*time.Millisecond - 1) },
+		"memory":                  func(w *native.Worker) { w.Memory = 64 << 20 },
+		"memory too low":          func(w *native.Worker) { w.Memory = 64<<20 - 1 },
+		"no streams":              func(w *native.Worker) { w.Streams = 0 },
+		"no fetchers":             func(w *native.Worker) { w.Fetchers = 0 },
+		"no time for the end":     func(w *native.Worker) { w.ShutdownTimeout = 0 },
+		"in flight":               func(w *native.Worker) { w.InFlight = "1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := native.Default()
+			change(&f.Worker)
+			c, err := Config(&f, time.Now())
+			require.NoError(t, err)
+			require.Equal(t, c.Validate() == nil, f.ValidateWorker() == nil, "%v, but %v", f.ValidateWorker(), c.Validate())
+		})
+	}
+}
