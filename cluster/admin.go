@@ -75,29 +75,56 @@ func (a *Admin) Topics(ctx context.Context) (map[string]Topic, error) {
 
 // CreateTopic creates a topic. One that is there already is no error, whatever its settings: two workers may create the same at once.
 func (a *Admin) CreateTopic(ctx context.Context, spec TopicSpec) error {
-	return a.createTopic(ctx, "create topic", spec, false)
+	return a.CreateTopics(ctx, spec)[spec.Name]
+}
+
+// CreateTopics creates topics as CreateTopic does, many with one request, and gives the errors of those that failed, by name. No name may stand
+// twice.
+func (a *Admin) CreateTopics(ctx context.Context, specs ...TopicSpec) map[string]error {
+	return a.createTopics(ctx, "create topic", specs, false)
 }
 
 // TryTopic asks whether CreateTopic would succeed; nothing is created (KIP-4, validate only).
 func (a *Admin) TryTopic(ctx context.Context, spec TopicSpec) error {
-	return a.createTopic(ctx, "try to create topic", spec, true)
+	return a.createTopics(ctx, "try to create topic", []TopicSpec{spec}, true)[spec.Name]
 }
 
-func (a *Admin) createTopic(ctx context.Context, what string, spec TopicSpec, try bool) error {
-	detail := &sarama.TopicDetail{
-		NumPartitions: spec.Partitions, ReplicationFactor: spec.ReplicationFactor, ConfigEntries: make(map[string]*string, len(spec.Configs)),
-	}
-	for key, value := range spec.Configs {
-		detail.ConfigEntries[key] = &value
-	}
-	_, err := do(ctx, a, what+" "+spec.Name, func(s *session) (struct{}, error) {
-		err := s.admin.CreateTopic(spec.Name, detail, try)
-		if errors.Is(err, sarama.ErrTopicAlreadyExists) {
-			err = nil
+// Bounds of one request to create topics: a controller has adminTimeout for it, and refuses more than 10,000 records of its log at once.
+const (
+	mostTopics     = 200
+	mostPartitions = 2000
+)
+
+func (a *Admin) createTopics(ctx context.Context, what string, specs []TopicSpec, try bool) map[string]error {
+	failed := map[string]error{}
+	for len(specs) > 0 {
+		details, partitions := map[string]*sarama.TopicDetail{}, int32(0)
+		for len(specs) > 0 && len(details) < mostTopics {
+			if partitions += max(specs[0].Partitions, 1); len(details) > 0 && partitions > mostPartitions {
+				break
+			}
+			details[specs[0].Name] = specs[0].detail()
+			specs = specs[1:]
 		}
-		return struct{}{}, err
-	})
-	return err
+		faults, err := do(ctx, a, what, func(s *session) (map[string]error, error) { return s.createTopics(details, try) })
+		for name := range details {
+			switch {
+			case err != nil:
+				failed[name] = fmt.Errorf("topic %s: %w", name, err)
+			case faults[name] != nil:
+				failed[name] = fmt.Errorf("%s %s on %s: %w", what, name, a.cfg.Name, faults[name])
+			}
+		}
+	}
+	return failed
+}
+
+func (s TopicSpec) detail() *sarama.TopicDetail {
+	d := &sarama.TopicDetail{NumPartitions: s.Partitions, ReplicationFactor: s.ReplicationFactor, ConfigEntries: make(map[string]*string, len(s.Configs))}
+	for key, value := range s.Configs {
+		d.ConfigEntries[key] = &value
+	}
+	return d
 }
 
 // CreatePartitions grows a topic to count partitions. A topic that has as many or more is left as it is, which is no error.

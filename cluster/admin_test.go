@@ -151,7 +151,7 @@ func TestAdminTriesWithoutDoing(t *testing.T) {
 	require.NoError(t, admin.TryTopic(ctx, TopicSpec{Name: "payments", Partitions: 2, ReplicationFactor: -1}))
 	require.NoError(t, admin.TryPartitions(ctx, "orders", 9))
 	require.NoError(t, admin.TryPartitions(ctx, "orders", 1), "more is no error")
-	require.Equal(t, Invalid, Classify(admin.TryTopic(ctx, TopicSpec{Partitions: 1, ReplicationFactor: 1})))
+	require.Equal(t, Invalid, Classify(admin.TryTopic(ctx, TopicSpec{Name: "wide", Partitions: 1, ReplicationFactor: 9})))
 	require.Equal(t, NotFound, Classify(admin.TryPartitions(ctx, "nosuch", 2)))
 	topics, err := admin.Topics(ctx)
 	require.NoError(t, err)
@@ -179,7 +179,6 @@ func TestAdminFailures(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, configs)
 	require.Equal(t, NotFound, Classify(admin.CreatePartitions(ctx, "nosuch", 2)))
-	require.Equal(t, Invalid, Classify(admin.CreateTopic(ctx, TopicSpec{Partitions: 1, ReplicationFactor: 1})))
 
 	for code, want := range map[*kerr.Error]Class{
 		kerr.TopicAuthorizationFailed: Authorization, kerr.ClusterAuthorizationFailed: Authorization, kerr.PolicyViolation: Invalid, kerr.InvalidReplicationFactor: Invalid,
@@ -195,6 +194,38 @@ func TestAdminFailures(t *testing.T) {
 		require.Equal(t, want, Classify(err), "%v", err)
 		require.ErrorContains(t, err, "told by the broker")
 	}
+}
+
+// A mirror of a thousand topics asked a thousand times, one after the other, at its first start.
+func TestManyTopicsAreCreatedWithFewRequests(t *testing.T) {
+	t.Parallel()
+	fake, admin := newCluster(t, nil)
+	var requests, widest atomic.Int32
+	fake.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		requests.Add(1)
+		if create, ok := request.(*kmsg.CreateTopicsRequest); ok {
+			widest.Store(max(widest.Load(), int32(len(create.Topics))))
+		}
+		return nil, nil, false
+	})
+	specs := []TopicSpec{{Name: "orders", Partitions: 1, ReplicationFactor: 1}, {Name: "wide", Partitions: 1, ReplicationFactor: 9}, {Name: "large", Partitions: mostPartitions + 1, ReplicationFactor: 1}}
+	for i := range 2*mostTopics - 1 {
+		specs = append(specs, TopicSpec{Name: "topic-" + strconv.Itoa(i), Partitions: 2, ReplicationFactor: 1})
+	}
+	failed := admin.CreateTopics(t.Context(), specs...)
+	require.Len(t, failed, 1, "that one is there is no error, and one that is refused hides no other: %v", failed)
+	require.Equal(t, Invalid, Classify(failed["wide"]), "%v", failed["wide"])
+	require.ErrorContains(t, failed["wide"], "create topic wide on sjc1")
+	require.LessOrEqual(t, requests.Load(), int32(5))
+	require.LessOrEqual(t, widest.Load(), int32(mostTopics))
+	topics, err := admin.Topics(t.Context())
+	require.NoError(t, err)
+	require.Len(t, topics, len(specs)-1)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Len(t, admin.CreateTopics(ctx, specs...), len(specs), "of none is it known")
 }
 
 // Brokers say the same of a topic that has the partitions already and of a number that they do not like: only the former is no error.

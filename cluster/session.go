@@ -49,6 +49,30 @@ func (s *session) close() {
 	}
 }
 
+// createTopics sends one request, which sarama's ClusterAdmin can't for more than one topic, and gives the errors of those that failed.
+func (s *session) createTopics(details map[string]*sarama.TopicDetail, try bool) (map[string]error, error) {
+	controller, err := s.client.Controller()
+	if err != nil {
+		return nil, err
+	}
+	response, err := controller.CreateTopics(sarama.NewCreateTopicsRequest(s.client.Config().Version, details, adminTimeout, try))
+	if err != nil {
+		return nil, err
+	}
+	failed := map[string]error{}
+	for name := range details {
+		switch answer := response.TopicErrors[name]; {
+		case answer == nil:
+			failed[name] = sarama.ErrIncompleteResponse
+		case errors.Is(answer.Err, sarama.ErrNotController):
+			return nil, answer // of all of them: a new session finds the new one
+		case answer.Err != sarama.ErrNoError && !errors.Is(answer.Err, sarama.ErrTopicAlreadyExists):
+			failed[name] = answer
+		}
+	}
+	return failed, nil
+}
+
 // hasPartitions reports whether a topic has at least so many partitions. A broker learns of new ones a moment after the controller made them,
 // so it is asked again for a while.
 func (s *session) hasPartitions(ctx context.Context, topic string, count int32) bool {

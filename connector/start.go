@@ -155,19 +155,7 @@ func (c *Connector) targets(ctx context.Context, names []string, byTopic map[str
 	c.leaveOutCircling(byTopic, func(topics map[string]string) map[string]*loops.RefusedError {
 		return c.admin.loops.Admit(ctx, ends, topics)
 	})
-	changed := false
-	for _, name := range names {
-		t := byTopic[name]
-		if t.topic.Source == "" {
-			continue
-		}
-		grown, err := c.shape(ctx, t, target.Topics[t.topic.Target])
-		if err != nil {
-			c.leaveOut(t, err)
-		}
-		changed = changed || grown
-	}
-	if changed {
+	if c.shape(ctx, names, byTopic, target) {
 		if target, err = c.target.Metadata(ctx, wanted...); err != nil {
 			return err
 		}
@@ -276,28 +264,44 @@ func cmpErr(err error) error {
 	return err
 }
 
-// shape creates the target topic or adds partitions to it.
-func (c *Connector) shape(ctx context.Context, t *pair, now wire.TopicMetadata) (changed bool, err error) {
-	want := int32(len(t.source.Partitions))
-	switch have := int32(len(now.Partitions)); {
-	case have >= want:
-		return false, nil
-	case !c.cfg.CreateTopics && have == 0:
-		return false, &haltError{fmt.Errorf("target topic %s: does not exist, and create-topics is false", t.topic.Target)}
-	case have == 0:
-		spec := cluster.TopicSpec{Name: t.topic.Target, Partitions: want, ReplicationFactor: -1}
-		if err := c.admin.target.CreateTopic(ctx, spec); err != nil {
-			return false, uncreated(err)
+// shape creates the target topics that are missing, all at once, and adds partitions to those that have fewer than their sources.
+func (c *Connector) shape(ctx context.Context, names []string, byTopic map[string]*pair, target *wire.Metadata) (changed bool) {
+	missing := map[string]cluster.TopicSpec{}
+	for _, name := range names {
+		t := byTopic[name]
+		if t.topic.Source == "" {
+			continue
 		}
-		return true, nil
-	case c.cfg.CreateTopics:
-		if err := c.admin.target.CreatePartitions(ctx, t.topic.Target, want); err != nil {
-			c.deps.Log.Warn("target topic can't be grown", "topic", t.topic.Target, "partitions", want, "err", err)
-			return false, nil // the alignment decides what becomes of it
+		want, to := int32(len(t.source.Partitions)), t.topic.Target
+		switch have := int32(len(target.Topics[to].Partitions)); {
+		case have >= want:
+		case !c.cfg.CreateTopics && have == 0:
+			c.leaveOut(t, &haltError{fmt.Errorf("target topic %s: does not exist, and create-topics is false", to)})
+		case have == 0: // of several that go into one topic the widest
+			missing[to] = cluster.TopicSpec{Name: to, Partitions: max(want, missing[to].Partitions), ReplicationFactor: -1}
+		case c.cfg.CreateTopics:
+			changed = c.grow(ctx, to, want) || changed
 		}
-		return true, nil
 	}
-	return false, nil
+	if len(missing) == 0 {
+		return changed
+	}
+	failed := c.admin.target.CreateTopics(ctx, slices.Collect(maps.Values(missing))...)
+	for _, name := range names {
+		if t := byTopic[name]; t.topic.Source != "" && failed[t.topic.Target] != nil {
+			c.leaveOut(t, uncreated(failed[t.topic.Target]))
+		}
+	}
+	return changed || len(failed) < len(missing)
+}
+
+// grow adds partitions to a target topic. Where that is refused the alignment decides what becomes of it.
+func (c *Connector) grow(ctx context.Context, topic string, partitions int32) bool {
+	err := c.admin.target.CreatePartitions(ctx, topic, partitions)
+	if err != nil {
+		c.deps.Log.Warn("target topic can't be grown", "topic", topic, "partitions", partitions, "err", err)
+	}
+	return err == nil
 }
 
 func (c *Connector) align(t *pair) error {
