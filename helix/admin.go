@@ -192,8 +192,8 @@ func (a *Admin) EnableCluster(ctx context.Context, on bool) error {
 // remove deletes znodes with all that somebody has put below them, which peers never do, in one transaction if it is not very much. Those that are
 // gone already are no error.
 func (a *Admin) remove(ctx context.Context, paths ...string) error {
-	for list := a.present; ; {
-		all, err := list(ctx, paths)
+	for {
+		all, err := a.session.forest(ctx, paths)
 		if err != nil {
 			return err
 		}
@@ -205,28 +205,11 @@ func (a *Admin) remove(ctx context.Context, paths ...string) error {
 		switch {
 		case errors.Is(err, ErrDeposed):
 			return err
-		case errors.Is(err, ErrNotEmpty):
-			list = a.session.forest
-		case errors.Is(err, ErrNotFound), errors.Is(err, ErrLost): // looked at again
+		case errors.Is(err, ErrNotEmpty), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost): // looked at again
 		default:
 			return err
 		}
 	}
-}
-
-// present lists those of the znodes that exist.
-func (a *Admin) present(ctx context.Context, paths []string) ([]string, error) {
-	var all []string
-	for _, path := range paths {
-		found, _, err := a.session.Exists(ctx, path, nil)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			all = append(all, path)
-		}
-	}
-	return all, nil
 }
 
 // Scope says whose config is meant.
