@@ -101,9 +101,10 @@ func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) topic(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("topic")
-	parts := s.partitionsOf(name)
+	mirror := s.deps.Mirror.Snapshot()
+	parts := partitionsOf(mirror.Partitions, name)
 	if len(parts) == 0 {
-		s.failUnknown(w, name)
+		s.failUnknown(w, name, mirror)
 		return
 	}
 	t := totalsOfTopics(parts)[0]
@@ -128,9 +129,11 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnprocessableEntity, "invalid", err.Error())
 		return
 	}
-	if topic != "" && len(s.partitionsOf(topic)) == 0 {
-		s.failUnknown(w, topic)
-		return
+	if topic != "" {
+		if mirror := s.deps.Mirror.Snapshot(); len(partitionsOf(mirror.Partitions, topic)) == 0 {
+			s.failUnknown(w, topic, mirror)
+			return
+		}
 	}
 	s.extend(w, timeout)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
@@ -160,13 +163,13 @@ func (s *Server) partitionsOf(topic string) []Partition {
 }
 
 // failUnknown answers a call about a topic of which the mirror has nothing: not yet, if it still starts.
-func (s *Server) failUnknown(w http.ResponseWriter, topic string) {
+func (s *Server) failUnknown(w http.ResponseWriter, topic string, mirror Snapshot) {
 	message := fmt.Sprintf("topic %q is not mirrored", topic)
 	excluded := s.deps.Mirror.Excluded()
 	if i := slices.IndexFunc(excluded, func(e Excluded) bool { return e.Topic == topic }); i >= 0 {
 		message += ": " + excluded[i].Reason
 	}
-	if mirror := s.deps.Mirror.Snapshot(); mirror.State == StateStarting {
+	if mirror.State == StateStarting {
 		message += "; the mirror is still starting: " + mirror.Reason
 	}
 	fail(w, http.StatusNotFound, "not_found", message)
