@@ -412,6 +412,36 @@ func TestDetachedLaneIsLeftAlone(t *testing.T) {
 	l.look(func() { require.Equal(t, 5, l.sent) })
 }
 
+// What one connection had unanswered was told as the broker's, and a broker that had left the cluster was told of for ever.
+func TestUnansweredRequestsAreThoseOfAllConnectionsThatThereAre(t *testing.T) {
+	t.Parallel()
+	p := New(DefaultConfig(), Deps{Log: hclog.NewNullLogger(), Registerer: prometheus.NewRegistry()})
+	common, own := p.link(7), p.privateLink(7, route.Partition{Topic: "t"})
+	common.conn, own.conn = &wire.Conn{}, &wire.Conn{}
+	common.requests, own.requests = []*request{{}, {}}, []*request{{}}
+	require.Equal(t, map[int32]int{7: 3}, p.unanswered())
+
+	r := newRig(t, 1, nil)
+	told := func() (brokers []string) {
+		families, err := r.reg.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			if f.GetName() == "causeway_in_flight_requests" {
+				for _, m := range f.GetMetric() {
+					brokers = append(brokers, m.GetLabel()[0].GetValue())
+				}
+			}
+		}
+		return brokers
+	}
+	l := r.lane(0, 0)
+	l.add(2)
+	r.finish(l)
+	require.Equal(t, []string{"0"}, told())
+	r.k.drop(0)
+	require.Eventually(t, func() bool { return len(told()) == 0 }, 10*time.Second, time.Millisecond)
+}
+
 func TestStopAnswersWhatIsUnanswered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, nil)
