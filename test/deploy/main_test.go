@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
@@ -97,9 +98,7 @@ func binary(t *testing.T, name string) string {
 	if _, err := os.Stat(at); err == nil {
 		return at
 	}
-	folder := strings.TrimPrefix(name, "causeway-") // cmd/causeway is the one without a dash
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", at, "../../cmd/"+folder).CombinedOutput()
-	require.NoError(t, err, string(out))
+	require.NoError(t, testkit.Build(t.Context(), name, at))
 	return at
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/kafkad"
+	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
@@ -51,8 +51,7 @@ func join(t *testing.T, zookeeper, cluster, name string) {
 func start(t *testing.T, name, portOption, probe string, args ...string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "causeway-"+name)
-	out, err := exec.Command("go", "build", "-o", binary, "../../cmd/"+name).CombinedOutput()
-	require.NoError(t, err, string(out))
+	require.NoError(t, testkit.Build(t.Context(), name, binary))
 	ports, err := kafkad.FreePorts(1)
 	require.NoError(t, err)
 	program := kafkatest.NewProgram(name, t.TempDir(), append([]string{binary, portOption, strconv.Itoa(ports[0])}, args...)...)

@@ -106,8 +106,7 @@ func demo(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "causeway")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/causeway").CombinedOutput()
-	require.NoError(t, err, "%s", built)
+	require.NoError(t, testkit.Build(t.Context(), "causeway", program))
 	ports, err := kafkad.FreePorts(1)
 	require.NoError(t, err)
 	p := exec.CommandContext(t.Context(), program, "demo", "--rate", "200", "--listen", kafkad.Loopback(ports[0])) // killed at the end

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
 
@@ -68,10 +69,8 @@ func (s *site) binary(t *testing.T, name string) string {
 	if at := s.programs[name]; at != "" {
 		return at
 	}
-	folder := strings.TrimPrefix(name, "causeway-") // cmd/causeway is the one without a dash
 	at := filepath.Join(t.TempDir(), name)
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", at, "../../cmd/"+folder).CombinedOutput()
-	require.NoError(t, err, string(out))
+	require.NoError(t, testkit.Build(t.Context(), name, at))
 	s.programs[name] = at
 	return at
 }
