@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/internal/conf"
 	"github.com/causeway-mirror/causeway/internal/lines"
 )
@@ -118,7 +119,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		RunE:          help,
 		Version:       version, // makes --version
 	}
-	root.SetVersionTemplate("causeway " + version + "  " + builtFrom() + "  " + runtime.Version() + "\n")
+	root.SetVersionTemplate("causeway " + version + "  " + program.BuiltFrom(revision) + "  " + runtime.Version() + "\n")
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(

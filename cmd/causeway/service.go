@@ -20,6 +20,7 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
@@ -124,7 +125,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 	}
 	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
 		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry, Operator: v.desk,
-		Identity: api.Identity{Role: "standalone", Version: version, Revision: builtFrom(), Worker: s.worker(), Route: s.RouteName(), Started: time.Now()},
+		Identity: api.Identity{Role: "standalone", Version: version, Revision: program.BuiltFrom(revision), Worker: s.worker(), Route: s.RouteName(), Started: time.Now()},
 	})
 	return err
 }

@@ -19,16 +19,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// program is causeway in a process of its own.
-type program struct {
+// launched is causeway in a process of its own.
+type launched struct {
 	cmd       *exec.Cmd
 	out, errs safeBuffer
 	done      chan error
 }
 
-func launch(t *testing.T, args ...string) *program {
+func launch(t *testing.T, args ...string) *launched {
 	t.Helper()
-	p := &program{cmd: exec.CommandContext(t.Context(), os.Args[0], args...), done: make(chan error, 1)}
+	p := &launched{cmd: exec.CommandContext(t.Context(), os.Args[0], args...), done: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), asProgram+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errs
 	require.NoError(t, p.cmd.Start())
@@ -37,14 +37,14 @@ func launch(t *testing.T, args ...string) *program {
 	return p
 }
 
-func (p *program) api(t *testing.T) string {
+func (p *launched) api(t *testing.T) string {
 	t.Helper()
 	address := regexp.MustCompile(`http://[0-9.:]+`)
 	require.Eventually(t, func() bool { return address.MatchString(p.out.String()) }, 30*time.Second, 5*time.Millisecond, "stderr: %s", p.errs.String())
 	return address.FindString(p.out.String())
 }
 
-func (p *program) wait(t *testing.T) int {
+func (p *launched) wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.done:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/classic"
@@ -94,12 +95,12 @@ func flags() []string { return []string{"help", "example1", "example2"} }
 func fromOptions(args []string) (settings, error) {
 	v, err := classic.Parse(args, options(), flags()...)
 	if err != nil {
-		return settings{}, fmt.Errorf("%w: %w", err, errUsage)
+		return settings{}, fmt.Errorf("%w: %w", err, program.ErrUsage)
 	}
 	file := map[string]string{}
 	if path := v.String("config"); path != "" {
 		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
-			return settings{}, fmt.Errorf("-config %s goes alone, without other options and arguments: %w", path, errUsage)
+			return settings{}, fmt.Errorf("-config %s goes alone, without other options and arguments: %w", path, program.ErrUsage)
 		}
 		if file, err = cluster.LoadProperties(path); err != nil {
 			return settings{}, fault("config", path, err.Error())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/route"
@@ -36,33 +37,33 @@ func TestRunEndsWithItsExitCode(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"nothing", nil, exitOK, []string{"-helixClusterName", "-c3Port"}},
-		{"help", []string{"-help"}, exitOK, []string{"usage: causeway-controller --config causeway.yaml\n"}},
-		{"version", []string{"--version"}, exitOK, []string{"causeway-controller dev "}},
-		{"a file without config", []string{"causeway.yaml"}, exitUsage, []string{`unexpected argument "causeway.yaml"; a file is named by --config: try -help`}},
-		{"a native file and more", []string{"--config", "causeway.yaml", "extra"}, exitUsage, []string{"-config causeway.yaml goes alone, without other options and arguments"}},
-		{"a native file and options", least("--config", "causeway.yaml"), exitUsage, []string{"-config causeway.yaml goes alone"}},
-		{"help with two dashes", least("--help"), exitOK, []string{"usage: causeway-controller"}},
-		{"unknown option", least("-nosuch", "1"), exitUsage, []string{"-nosuch: there is no such option"}},
-		{"option without value", least("-env"), exitUsage, []string{"-env: needs a value"}},
-		{"federated", least("-enableFederated", "true"), exitFailure, []string{"-enableFederated", "federation is not possible yet"}},
+		{"nothing", nil, program.OK, []string{"-helixClusterName", "-c3Port"}},
+		{"help", []string{"-help"}, program.OK, []string{"usage: causeway-controller --config causeway.yaml\n"}},
+		{"version", []string{"--version"}, program.OK, []string{"causeway-controller dev "}},
+		{"a file without config", []string{"causeway.yaml"}, program.Usage, []string{`unexpected argument "causeway.yaml"; a file is named by --config: try -help`}},
+		{"a native file and more", []string{"--config", "causeway.yaml", "extra"}, program.Usage, []string{"-config causeway.yaml goes alone, without other options and arguments"}},
+		{"a native file and options", least("--config", "causeway.yaml"), program.Usage, []string{"-config causeway.yaml goes alone"}},
+		{"help with two dashes", least("--help"), program.OK, []string{"usage: causeway-controller"}},
+		{"unknown option", least("-nosuch", "1"), program.Usage, []string{"-nosuch: there is no such option"}},
+		{"option without value", least("-env"), program.Usage, []string{"-env: needs a value"}},
+		{"federated", least("-enableFederated", "true"), program.Failure, []string{"-enableFederated", "federation is not possible yet"}},
 		{
 			"all faults at once",
 			[]string{"-port", "many", "-enableAutoWhitelist", "true", "-patternToExcludeTopics", "(", "-backUpToGit", "true", "-autoRebalanceDelayInSeconds", "-5"},
-			exitFailure,
+			program.Failure,
 			[]string{"-helixClusterName: is required", "-zookeeper: is required", `-port "many"`, "-patternToExcludeTopics", "-remoteBackupRepo", "-localGitRepoClonePath", "-srcKafkaZkPath"},
 		},
-		{"negative delay", least("-autoRebalanceDelayInSeconds", "-5"), exitFailure, []string{"rebalance.delay: -5s"}},
-		{"file that is not there", least("-config", filepath.Join(dir, "no.properties")), exitFailure, []string{"-config"}},
-		{"native file with an unknown key", []string{"--config", file("bad.yaml", "controler: {}\n")}, exitFailure, []string{"controller"}},
+		{"negative delay", least("-autoRebalanceDelayInSeconds", "-5"), program.Failure, []string{"rebalance.delay: -5s"}},
+		{"file that is not there", least("-config", filepath.Join(dir, "no.properties")), program.Failure, []string{"-config"}},
+		{"native file with an unknown key", []string{"--config", file("bad.yaml", "controler: {}\n")}, program.Failure, []string{"controller"}},
 		{
 			"native file with what can't be read, and wrong values",
 			[]string{"--config", file("both.yaml", "route: {source: {bootstrap: [a:1]}, target: {bootstrap: [b:1]}, strt: latest}\n"+
 				"coordination: {session_timeout: 1ms}\ncontroller: {lag_interval: often, rebalance: {threshold: 0.5}}\n")},
-			exitFailure,
+			program.Failure,
 			[]string{"route.strt: unknown key", "controller.lag_interval: want a duration", "controller.rebalance.threshold", "coordination.session_timeout"},
 		},
-		{"native file without coordination", []string{"--config", file("none.yaml", "route: {source: {bootstrap: [a:1]}, target: {bootstrap: [b:1]}}\n")}, exitFailure, []string{"coordination.zookeeper"}},
+		{"native file without coordination", []string{"--config", file("none.yaml", "route: {source: {bootstrap: [a:1]}, target: {bootstrap: [b:1]}}\n")}, program.Failure, []string{"coordination.zookeeper"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
@@ -260,7 +261,7 @@ func TestAPortThatIsTakenIsToldInOneLine(t *testing.T) {
 	require.NoError(t, err)
 	s.server.Listen = "256.0.0.1:1"
 	var out bytes.Buffer
-	require.Equal(t, exitFailure, report(serve(context.Background(), s, &out), &out))
+	require.Equal(t, program.Failure, this().Report(serve(context.Background(), s, &out), &out))
 	require.Contains(t, out.String(), `server.listen "256.0.0.1:1": listen tcp`)
 }
 
@@ -273,6 +274,6 @@ func TestOwnFaultHasItsExitCode(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, v.listener.Close()) // nobody will ever be served
 	var out bytes.Buffer
-	require.Equal(t, exitFault, report(v.run(t.Context()), &out))
+	require.Equal(t, program.Fault, this().Report(v.run(t.Context()), &out))
 	require.Contains(t, out.String(), "internal fault: serve http on 127.0.0.1:")
 }

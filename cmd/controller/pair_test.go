@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/kafkad"
@@ -195,7 +196,7 @@ func TestAStandbyPassesCallsOnAndTakesOver(t *testing.T) {
 		p.eventually(t, http.MethodGet, "/topics/orders", http.StatusOK, `"serverToNumPartitionsMapping":{"w_1":4}`)
 	}
 
-	require.Equal(t, exitOK, first.stop())
+	require.Equal(t, program.OK, first.stop())
 	second.eventually(t, http.MethodGet, "/topics/orders", http.StatusOK, `"serverToNumPartitionsMapping":{"w_1":4}`)
 	status, text = second.ask(http.MethodPost, "/topics", `{"topic":"payments","numPartitions":2}`)
 	require.Equal(t, http.StatusOK, status, text)
@@ -207,7 +208,7 @@ func TestAStandbyPassesCallsOnAndTakesOver(t *testing.T) {
 	status, text = second.ask(http.MethodDelete, "/topics/orders", "")
 	require.Equal(t, http.StatusOK, status, text)
 	second.eventually(t, http.MethodGet, "/validation", http.StatusOK, `"ExternalView":{"w_2":2}`)
-	require.Equal(t, exitOK, second.stop())
+	require.Equal(t, program.OK, second.stop())
 }
 
 func TestWithoutALeaderThatCanBeReachedCallsAreAnswered503(t *testing.T) {
@@ -339,6 +340,6 @@ func TestTheNativeAPIChangesTheClusterAndSendsWritersToTheLeader(t *testing.T) {
 	status, text = second.ask(http.MethodPost, "/api/v1/restore", `{"v":7}`)
 	require.Equal(t, http.StatusUnprocessableEntity, status, text)
 
-	require.Equal(t, exitOK, first.stop())
-	require.Equal(t, exitOK, second.stop())
+	require.Equal(t, program.OK, first.stop())
+	require.Equal(t, program.OK, second.stop())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/helix"
 	"github.com/causeway-mirror/causeway/internal/kafkad"
 	"github.com/causeway-mirror/causeway/internal/testkit"
@@ -96,7 +97,7 @@ func TestControllersWithTLSAndATokenWorkTogether(t *testing.T) {
 	tellOf(t, zookeeper, "w_1", worker.URL)
 	second.eventually(t, http.MethodGet, "/api/v1/topics/orders", http.StatusOK, `"reason":"told over TLS"`)
 	for _, p := range []*process{first, second} {
-		require.Equal(t, exitOK, p.stop())
+		require.Equal(t, program.OK, p.stop())
 		require.NotContains(t, p.log.String(), "s3cret")
 	}
 }

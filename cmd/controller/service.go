@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/controller"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/internal/graphite"
@@ -28,7 +28,6 @@ import (
 const (
 	keptEvents = 10_000
 	lookEvery  = 5 * time.Second // at what the workers do
-	lastWords  = 2 * time.Second // for the reader of the log of a process that ends
 )
 
 // service is the process: a controller and its API.
@@ -50,7 +49,7 @@ type service struct {
 // serve runs until ctx ends.
 func serve(ctx context.Context, s settings, stderr io.Writer) error {
 	queue := lines.NewQueue()
-	defer queue.Serve()(lastWords)
+	defer queue.Serve()(program.LastWords)
 	log := s.logger(queue.To(stderr))
 	for _, warning := range s.warnings {
 		log.Warn("an option is not what it seems", "warning", warning)
@@ -126,7 +125,7 @@ func (v *service) assemble(ctx context.Context) error {
 	v.server, err = api.New(httpd.Config(s.server), api.Deps{
 		Log: v.log.Named("api"), Mirror: v.view, Events: shown, Registry: registry, Leadership: lead, Peers: v.peers,
 		Fallback: api.NewCompat(s.compat, lead, v.log.Named("api")),
-		Identity: api.Identity{Role: "controller", Version: version, Revision: builtFrom(), Worker: s.coordination.Name, Route: s.route, Started: time.Now()},
+		Identity: api.Identity{Role: "controller", Version: version, Revision: program.BuiltFrom(revision), Worker: s.coordination.Name, Route: s.route, Started: time.Now()},
 	})
 	return err
 }
@@ -184,7 +183,7 @@ func (v *service) run(ctx context.Context) error {
 	stopServing()
 	parts.Wait()
 	if err = errors.Join(err, serveErr); err != nil {
-		return fmt.Errorf("%w: %w", errFault, err)
+		return fmt.Errorf("%w: %w", program.ErrFault, err)
 	}
 	v.log.Info("stopped")
 	return nil
@@ -210,19 +209,4 @@ func (v *service) close() {
 	if v.peers != nil {
 		v.peers.CloseIdleConnections()
 	}
-}
-
-// builtFrom is the revision that the linker was told, or that Go noted.
-func builtFrom() string {
-	if revision != "" {
-		return revision
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
-			}
-		}
-	}
-	return "unknown"
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/internal/classic"
 	"github.com/causeway-mirror/causeway/internal/graphite"
 	"github.com/causeway-mirror/causeway/internal/native"
@@ -54,10 +55,10 @@ func withoutEffect() []string {
 func fromOptions(args []string) (settings, error) {
 	v, err := classic.Parse(args, options(), "help")
 	if err != nil {
-		return settings{}, fmt.Errorf("%w: %w", err, errUsage)
+		return settings{}, fmt.Errorf("%w: %w", err, program.ErrUsage)
 	}
 	if v.Given("config") {
-		return settings{}, fmt.Errorf("-config goes alone, without other options and arguments: %w", errUsage)
+		return settings{}, fmt.Errorf("-config goes alone, without other options and arguments: %w", program.ErrUsage)
 	}
 	if v.Bool("federated_enabled") {
 		return settings{}, fault("federated_enabled", "true", "federation is not possible yet; start the workers of each route without it")

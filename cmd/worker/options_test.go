@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/internal/graphite"
 )
 
@@ -170,7 +171,7 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"-version", "--version"} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitOK, run(t.Context(), []string{word}, &out, &errs))
+		require.Equal(t, program.OK, run(t.Context(), []string{word}, &out, &errs))
 		require.Regexp(t, `^causeway-worker dev \S+ go1\.\S+\n$`, out.String())
 		require.Empty(t, errs.String())
 	}
@@ -185,7 +186,7 @@ func TestAFileWithoutConfigIsNamed(t *testing.T) {
 		"causeway.yaml and more of them": `unexpected argument "causeway.yaml"`,
 	} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitUsage, run(t.Context(), strings.Fields(line), &out, &errs), line)
+		require.Equal(t, program.Usage, run(t.Context(), strings.Fields(line), &out, &errs), line)
 		require.Contains(t, errs.String(), says)
 	}
 	s, err := newFiles(t).read("stray")

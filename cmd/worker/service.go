@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/cmd/internal/engine"
 	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/backoff"
@@ -62,13 +62,10 @@ type service struct {
 	draining atomic.Bool
 }
 
-// lastWords is how long a process that ends waits for the reader of its log.
-const lastWords = 2 * time.Second
-
 // serve runs until ctx ends.
 func serve(ctx context.Context, s settings, stderr io.Writer) error {
 	queue := lines.NewQueue()
-	defer queue.Serve()(lastWords)
+	defer queue.Serve()(program.LastWords)
 	log := s.Logger("causeway", queue.To(stderr))
 	for _, warning := range s.warnings {
 		log.Warn("an option is not what it seems", "warning", warning)
@@ -157,7 +154,7 @@ func (v *service) assemble(h *handler.Handler) error {
 	}
 	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
 		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: v.registry, Fallback: v.fallback(),
-		Identity: api.Identity{Role: "worker", Version: version, Revision: builtFrom(), Worker: s.id, Route: s.RouteName(), Started: time.Now()},
+		Identity: api.Identity{Role: "worker", Version: version, Revision: program.BuiltFrom(revision), Worker: s.id, Route: s.RouteName(), Started: time.Now()},
 	})
 	return err
 }
@@ -248,14 +245,14 @@ func (v *service) takePart(ctx context.Context, member func(context.Context) err
 	select {
 	case <-left:
 	case <-over.C:
-		return fmt.Errorf("%w: partitions did not leave within %s", errFault, limit)
+		return fmt.Errorf("%w: partitions did not leave within %s", program.ErrFault, limit)
 	}
 	stopMirroring()
 	select {
 	case end := <-mirrored:
 		return errors.Join(err, v.mirrorEnd(end))
 	case <-over.C:
-		return errors.Join(err, fmt.Errorf("%w: mirror did not stop within %s", errFault, limit))
+		return errors.Join(err, fmt.Errorf("%w: mirror did not stop within %s", program.ErrFault, limit))
 	}
 }
 
@@ -268,7 +265,7 @@ func (v *service) mirrorEnd(err error) error {
 		v.log.Warn("the last positions could not be stored", "err", err)
 		return nil
 	}
-	return fmt.Errorf("%w: mirror stopped: %w", errFault, err)
+	return fmt.Errorf("%w: mirror stopped: %w", program.ErrFault, err)
 }
 
 // remember stores errors as they come, and shows those that are stored already as soon as the store can be read.
@@ -346,19 +343,4 @@ func (v *service) Excluded() []api.Excluded { return v.engine.Excluded() }
 // WaitCaughtUp is the data path's.
 func (v *service) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
 	return v.engine.WaitCaughtUp(ctx, topic, lag)
-}
-
-// builtFrom is the revision that the linker was told, or that Go noted.
-func builtFrom() string {
-	if revision != "" {
-		return revision
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
-			}
-		}
-	}
-	return "unknown"
 }

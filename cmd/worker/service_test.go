@@ -15,6 +15,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/api"
 	"github.com/causeway-mirror/causeway/cmd/internal/engine"
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
 	"github.com/causeway-mirror/causeway/internal/native"
 )
 
@@ -73,7 +74,7 @@ func TestPartitionsAndMirrorEndWithinOneShutdownTimeout(t *testing.T) {
 			<-time.After(limit - time.Second)
 			return nil
 		}, func() { close(stopped) }, nil)
-		require.ErrorIs(t, err, errFault)
+		require.ErrorIs(t, err, program.ErrFault)
 		require.ErrorContains(t, err, "mirror did not stop")
 		require.Equal(t, limit, time.Since(began))
 		<-stopped
