@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,13 @@ type Deps struct {
 	Peers      http.RoundTripper // the way to the leader, see NewPeers; needed beside Leadership
 	// Operator does what people ask of topics and partitions where there is no Leadership; nil: that is refused.
 	Operator Operator
+	// Session is the one with ZooKeeper in which a worker is a member of its cluster, empty while it is none; it goes with each answer. nil: there
+	// is no cluster.
+	Session func() string
 }
+
+// SessionHeader names a worker's session. What answers at an address may be another process than the one that told others of it.
+const SessionHeader = "Causeway-Session"
 
 // Server answers HTTP.
 type Server struct {
@@ -170,6 +177,9 @@ func (s *Server) serve(srv *http.Server, l net.Listener) error {
 
 // ServeHTTP makes the server usable without a listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.deps.Session != nil {
+		w.Header().Set(SessionHeader, cmp.Or(s.deps.Session(), "none"))
+	}
 	counted := &countingWriter{ResponseWriter: w}
 	w = counted
 	h, pattern := s.mux.Handler(r)

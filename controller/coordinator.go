@@ -223,44 +223,50 @@ func (h *Helix) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{ID: id}, err
 	}
-	address, err := h.addressAt(ctx, s, controllersFolder, id)
-	return Leader{ID: id, Address: address}, err
+	at, err := h.addressAt(ctx, s, controllersFolder, id)
+	return Leader{ID: id, Address: at.Address}, err
 }
 
-// Workers gives the base URLs of the APIs of live workers that published one, by id.
-func (h *Helix) Workers(ctx context.Context) (map[string]string, error) {
+// Whereabouts are where a worker's API is, and who said so.
+type Whereabouts struct {
+	Address string // base URL
+	Session string // the worker's id with ZooKeeper at that time
+}
+
+// Workers gives the APIs of live workers that published theirs, by id.
+func (h *Helix) Workers(ctx context.Context) (map[string]Whereabouts, error) {
 	s, err := h.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	names, err := s.Children(ctx, h.cfg.Cluster.Property(propertyFolder, workersFolder), nil)
 	if errors.Is(err, helix.ErrNotFound) {
-		return map[string]string{}, nil
+		return map[string]Whereabouts{}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the workers' addresses: %w", err)
 	}
-	out := make(map[string]string, len(names))
+	out := make(map[string]Whereabouts, len(names))
 	for _, name := range names {
-		address, err := h.addressAt(ctx, s, workersFolder, name)
+		at, err := h.addressAt(ctx, s, workersFolder, name)
 		if err != nil {
 			return nil, err
 		}
-		if address != "" {
-			out[name] = address
+		if at.Address != "" {
+			out[name] = at
 		}
 	}
 	return out, nil
 }
 
 // addressAt reads a published address; empty when there is none that can be read.
-func (h *Helix) addressAt(ctx context.Context, s *helix.Session, folder, id string) (string, error) {
-	record, _, err := s.GetRecord(ctx, h.cfg.Cluster.Property(propertyFolder, folder, id), nil)
+func (h *Helix) addressAt(ctx context.Context, s *helix.Session, folder, id string) (Whereabouts, error) {
+	record, stat, err := s.GetRecord(ctx, h.cfg.Cluster.Property(propertyFolder, folder, id), nil)
 	switch {
 	case errors.Is(err, helix.ErrNotFound), errors.Is(err, helix.ErrMalformed), errors.Is(err, helix.ErrEmpty):
-		return "", nil
+		return Whereabouts{}, nil
 	case err != nil:
-		return "", fmt.Errorf("read the address of %s: %w", id, err)
+		return Whereabouts{}, fmt.Errorf("read the address of %s: %w", id, err)
 	}
-	return record.Simple[fieldAddress], nil
+	return Whereabouts{Address: record.Simple[fieldAddress], Session: stat.Owner}, nil
 }

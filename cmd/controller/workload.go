@@ -33,7 +33,7 @@ const (
 
 // directory knows where the workers' APIs are; controller.Helix is one.
 type directory interface {
-	Workers(ctx context.Context) (map[string]string, error)
+	Workers(ctx context.Context) (map[string]controller.Whereabouts, error)
 }
 
 // crew asks the workers what they do.
@@ -164,7 +164,7 @@ func (c *crew) quiet(id string) time.Duration {
 }
 
 // ask asks workers at once and compares with what was seen last.
-func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []error) {
+func (c *crew) ask(ctx context.Context, addresses map[string]controller.Whereabouts) (*sight, []error) {
 	var (
 		mu     sync.Mutex
 		now    = &sight{parts: map[route.Partition]reports{}, answered: map[string]time.Time{}, silent: map[string]time.Time{}, excluded: map[string]string{}}
@@ -176,14 +176,14 @@ func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []
 		before = last.answered
 	}
 	slots := make(chan struct{}, workersAtOnce)
-	for id, address := range addresses {
+	for id, at := range addresses {
 		asking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			items, err := pages[api.Partition](ctx, c.client, address+"/api/v1/partitions")
+			items, err := pages[api.Partition](ctx, c.client, at, "/api/v1/partitions")
 			var left []api.Excluded
 			if err == nil { // of one that does not answer nothing more is asked
-				left, _ = pages[api.Excluded](ctx, c.client, address+"/api/v1/excluded-topics") // an older worker leaves out nothing
+				left, _ = pages[api.Excluded](ctx, c.client, at, "/api/v1/excluded-topics") // an older worker leaves out nothing
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -209,15 +209,22 @@ func (c *crew) ask(ctx context.Context, addresses map[string]string) (*sight, []
 	return now, faults
 }
 
+// errSuccessor says that the process which answers is not the one that published the address: that was killed, and nobody has noticed yet.
+var errSuccessor = errors.New("another process answers at its address")
+
 // pages reads all pages of a worker's list.
-func pages[T any](ctx context.Context, client *http.Client, address string) ([]T, error) {
+func pages[T any](ctx context.Context, client *http.Client, at controller.Whereabouts, path string) ([]T, error) {
 	var all []T
 	after := ""
 	for {
 		var page api.List[T]
 		q := url.Values{"limit": {strconv.Itoa(pageSize)}, "after": {after}}
-		if err := getJSON(ctx, client, address+"?"+q.Encode(), &page); err != nil {
+		header, err := getJSON(ctx, client, at.Address+path+"?"+q.Encode(), &page)
+		if err != nil {
 			return nil, err
+		}
+		if says := header.Get(api.SessionHeader); says != "" && says != at.Session { // an older worker does not say
+			return nil, errSuccessor
 		}
 		all = append(all, page.Items...)
 		if after = page.Next; after == "" {
@@ -271,7 +278,7 @@ func (c *chaperone) Rates(ctx context.Context) (map[route.Partition]controller.R
 			"tier": {c.tier}, "topicList": {names},
 		}
 		var answer map[string][]window
-		if err := getJSON(ctx, c.client, "http://"+c.address+"/chaperone3/rawmetrics?"+q.Encode(), &answer); err != nil {
+		if _, err := getJSON(ctx, c.client, "http://"+c.address+"/chaperone3/rawmetrics?"+q.Encode(), &answer); err != nil {
 			return nil, fmt.Errorf("measuring service: %w", err)
 		}
 		for topic, windows := range answer {
@@ -310,23 +317,23 @@ func chunks(topics map[string]int32, size int) []string {
 }
 
 // getJSON asks for an answer in JSON.
-func getJSON(ctx context.Context, client *http.Client, address string, into any) error {
+func getJSON(ctx context.Context, client *http.Client, address string, into any) (http.Header, error) {
 	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", address, resp.Status)
+		return nil, fmt.Errorf("%s: %s", address, resp.Status)
 	}
 	if err = json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("%s: %w", address, err)
+		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	return nil
+	return resp.Header, nil
 }

@@ -21,7 +21,13 @@ import (
 // addresses are workers' APIs by id.
 type addresses map[string]string
 
-func (a addresses) Workers(context.Context) (map[string]string, error) { return a, nil }
+func (a addresses) Workers(context.Context) (map[string]controller.Whereabouts, error) {
+	out := map[string]controller.Whereabouts{}
+	for id, address := range a {
+		out[id] = controller.Whereabouts{Address: address, Session: "session-" + id}
+	}
+	return out, nil
+}
 
 // serving answers with what handle gives for a call.
 func serving(t *testing.T, handle func(r *http.Request) (int, any)) *httptest.Server {
@@ -115,6 +121,31 @@ func TestAWorkerThatStopsAnsweringIsSilentAndNothingOfItIsKept(t *testing.T) {
 	require.NoError(t, c.Take(t.Context()))
 	require.Empty(t, c.Silent())
 	require.Len(t, c.seen(), 1)
+}
+
+// A worker that was killed and started again on its port answered for the one that had been killed, whose partitions were called mirroring.
+func TestAWorkerDoesNotAnswerForItsFormerSelf(t *testing.T) {
+	var session atomic.Value
+	session.Store("session-w1")
+	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(api.SessionHeader, session.Load().(string)) //nolint:forcetypeassert // it holds nothing else
+		_ = json.NewEncoder(w).Encode(api.List[api.Partition]{Items: []api.Partition{{Topic: "orders", Worker: "w1"}}})
+	}))
+	t.Cleanup(worker.Close)
+	client := &http.Client{Timeout: workerTimeout}
+	t.Cleanup(client.CloseIdleConnections)
+	c := newCrew(addresses{"w1": worker.URL}, client, hclog.NewNullLogger())
+	require.NoError(t, c.Take(t.Context()))
+	require.Empty(t, c.Silent())
+	for _, other := range []string{"none", "session-later"} {
+		session.Store(other)
+		require.NoError(t, c.Take(t.Context()))
+		require.Contains(t, c.Silent(), "w1", other)
+		require.Empty(t, c.seen(), other)
+	}
+	session.Store("session-w1")
+	require.NoError(t, c.Take(t.Context()))
+	require.Empty(t, c.Silent())
 }
 
 // Partitions of a worker that had been killed were mirroring, and not behind, until its session was over.

@@ -108,6 +108,14 @@ func (m *member) state() (joined bool, why string) {
 	return false, m.why
 }
 
+// session is the id of the one in which the worker is a member of the cluster; empty while it is none.
+func (m *member) session() string {
+	if s := m.participant.Session(); s != nil {
+		return s.ID()
+	}
+	return ""
+}
+
 // trouble is why ZooKeeper can't be reached, as far as known of the session that it has joined in.
 func (m *member) trouble() error {
 	if s := m.participant.Session(); s != nil {

@@ -153,7 +153,7 @@ func (v *service) assemble(h *handler.Handler) error {
 		return err
 	}
 	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
-		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: v.registry, Fallback: v.fallback(),
+		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: v.registry, Fallback: v.fallback(), Session: v.member.session,
 		Identity: api.Identity{Role: "worker", Version: version, Revision: program.BuiltFrom(revision), Worker: s.id, Route: s.RouteName(), Started: time.Now()},
 	})
 	return err
