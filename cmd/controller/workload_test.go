@@ -128,7 +128,7 @@ func TestAWorkerDoesNotAnswerForItsFormerSelf(t *testing.T) {
 	var session atomic.Value
 	session.Store("session-w1")
 	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set(api.SessionHeader, session.Load().(string)) //nolint:forcetypeassert // it holds nothing else
+		w.Header().Set(api.SessionHeader, session.Load().(string))
 		_ = json.NewEncoder(w).Encode(api.List[api.Partition]{Items: []api.Partition{{Topic: "orders", Worker: "w1"}}})
 	}))
 	t.Cleanup(worker.Close)
