@@ -8,15 +8,13 @@ import (
 	"github.com/causeway-mirror/causeway/loops"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/producer"
+	"github.com/causeway-mirror/causeway/route"
 )
 
 // Values of the settings that are words.
 const (
 	ReadCommitted   = "read_committed"
 	ReadUncommitted = "read_uncommitted"
-
-	ExactlyOnce = "exactly-once"
-	AtLeastOnce = "at-least-once"
 
 	StartEarliest = "earliest"
 	StartLatest   = "latest"
@@ -33,7 +31,6 @@ type Config struct {
 	CommitInterval  time.Duration
 	ShutdownTimeout time.Duration // for draining at the end
 	Isolation       string        // read_committed or read_uncommitted
-	Delivery        string        // exactly-once or at-least-once
 	// Start is where partitions of topics begin that the route's first discovery found: earliest, latest, or a time (RFC 3339).
 	Start        string
 	CreateTopics bool // on the target
@@ -58,7 +55,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Streams: 4, Fetchers: 4, MemoryBytes: 256 << 20, AckWindow: 1, CommitInterval: 5 * time.Second, ShutdownTimeout: 30 * time.Second,
-		Isolation: ReadCommitted, Delivery: ExactlyOnce, Start: StartEarliest, CreateTopics: true, On: mirror.DefaultPolicies(), DeadLetter: "{topic}.dead-letter",
+		Isolation: ReadCommitted, Start: StartEarliest, CreateTopics: true, On: mirror.DefaultPolicies(), DeadLetter: route.DefaultDeadLetter,
 		Merge: true, LoopInterval: 30 * time.Second,
 	}
 }
@@ -103,9 +100,6 @@ func (c Config) Validate() error {
 	}
 	if c.Isolation != ReadCommitted && c.Isolation != ReadUncommitted {
 		bad("isolation", c.Isolation, "must be read_committed or read_uncommitted")
-	}
-	if c.Delivery != ExactlyOnce && c.Delivery != AtLeastOnce {
-		bad("delivery", c.Delivery, "must be exactly-once or at-least-once")
 	}
 	if c.DeadLetter == "" {
 		bad("dead_letter.topic", `""`, "must name a topic, in which {topic} stands for the source topic")

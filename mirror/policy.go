@@ -1,8 +1,10 @@
 package mirror
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/causeway-mirror/causeway/batch"
@@ -49,27 +51,34 @@ func (p Policies) refusal(code string) (Policy, string) {
 	return Halt, ""
 }
 
+// byKey are the policies by the trouble's key in route.Policies.
+func (p *Policies) byKey() map[string]*Policy {
+	return map[string]*Policy{
+		"truncated": &p.Truncated, "recreated": &p.Recreated, "diverged": &p.Diverged, "oversized": &p.Oversized, "refused": &p.Refused,
+	}
+}
+
 // DefaultPolicies lose nothing silently.
-func DefaultPolicies() Policies {
-	return Policies{Truncated: Continue, Recreated: Continue, Diverged: Halt, Oversized: Halt, Refused: Halt}
+func DefaultPolicies() Policies { return PoliciesOf(nil) }
+
+// PoliciesOf are those that words name by trouble; where none is named the default holds. Whether a word is one, Validate tells.
+func PoliciesOf(words map[string]string) Policies {
+	var p Policies
+	known := route.Policies()
+	for key, policy := range p.byKey() {
+		*policy = Policy(cmp.Or(words[key], known[key][0]))
+	}
+	return p
 }
 
 // Validate reports all faults at once.
 func (p Policies) Validate() error {
 	var faults []error
-	for _, one := range []struct {
-		key   string
-		value Policy
-		known []Policy
-	}{
-		{"truncated", p.Truncated, []Policy{Halt, Continue, Recopy}},
-		{"recreated", p.Recreated, []Policy{Halt, Continue, Recopy}},
-		{"diverged", p.Diverged, []Policy{Halt, Continue, Recopy}},
-		{"oversized", p.Oversized, []Policy{Halt, Skip, DeadLetter, Raise}},
-		{"refused", p.Refused, []Policy{Halt, Skip, DeadLetter}},
-	} {
-		if !slices.Contains(one.known, one.value) {
-			faults = append(faults, fmt.Errorf("on.%s: %q: must be one of %q", one.key, one.value, one.known))
+	known := route.Policies()
+	all := p.byKey()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if value := *all[key]; !slices.Contains(known[key], string(value)) {
+			faults = append(faults, fmt.Errorf("on.%s: %q: must be one of %q", key, value, known[key]))
 		}
 	}
 	return errors.Join(faults...)

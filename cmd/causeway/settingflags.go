@@ -63,7 +63,7 @@ func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 	d := defaultSettings()
 	set := cmd.Flags()
 	set.StringVar(&f.start, "start", d.Route.Start, "`WHERE` topics of the first discovery begin: earliest, latest, a time (RFC 3339) or a duration back")
-	set.StringVar(&f.delivery, "delivery", d.Route.Delivery, "`PROMISE`: exactly-once or at-least-once")
+	set.StringVar(&f.delivery, "delivery", d.Route.Delivery, "`PROMISE`: exactly-once, the only one there is")
 	set.StringVar(&f.isolation, "isolation", d.Route.Isolation, "`LEVEL`: read_committed or read_uncommitted")
 	set.StringVar(&f.state, "state", d.Offsets.Dir, "`DIR` that keeps the positions")
 	set.StringVar(&f.listen, "listen", d.Server.Listen, "`HOST:PORT` of API, metrics and UI")
@@ -74,7 +74,7 @@ func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 	set.DurationVar(&f.commitInterval, "commit-interval", d.Worker.CommitInterval.Duration(), "how often positions are stored")
 	set.BoolVar(&f.createTopics, "create-topics", d.Route.Topics.Create, "create missing topics on the target")
 	choices(cmd, "start", "earliest", "latest")
-	choices(cmd, "delivery", "exactly-once", "at-least-once")
+	choices(cmd, "delivery", "exactly-once")
 	choices(cmd, "isolation", "read_committed", "read_uncommitted")
 }
 

@@ -20,7 +20,7 @@ route:
   topics: {include: ["orders", "payments\\..*"], exclude: [secret], rename: "{source}.{topic}", create: false, discover_interval: 10s, partition_mismatch: modulo, mapping: {orders: bestellungen}}
   start: 24h
   isolation: read_uncommitted
-  delivery: at-least-once
+  delivery: exactly-once
   on: {diverged: halt}
   loops: refuse
 worker:

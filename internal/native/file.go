@@ -141,7 +141,7 @@ func Default() File {
 			Source: cluster.Config{Name: "source"},
 			Target: cluster.Config{Name: "target"},
 			Topics: Topics{Create: true, DiscoverInterval: seconds(30), Config: handler.DefaultConfig()},
-			Start:  "earliest", Isolation: "read_committed", Delivery: "exactly-once", On: defaultPolicies(), DeadLetter: DeadLetter{Topic: "{topic}.dead-letter"}, Loops: "refuse",
+			Start:  "earliest", Isolation: "read_committed", Delivery: deliveryExactlyOnce, On: defaultPolicies(), DeadLetter: DeadLetter{Topic: route.DefaultDeadLetter}, Loops: "refuse",
 		},
 		Worker: Worker{
 			Streams: 4, Fetchers: 4, Memory: 256 << 20, InFlight: "auto", AckWindow: 1,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/conf"
+	"github.com/causeway-mirror/causeway/route"
 )
 
 // MinMemory is what a worker needs before it can hold a single large batch on its way.
@@ -28,10 +29,11 @@ const (
 
 // defaultPolicies says what happens when the source or the target is not as the checkpoint left it.
 func defaultPolicies() map[string]string {
-	return map[string]string{
-		"truncated": "continue", "recreated": "continue", "diverged": "halt", "deleted": "halt", "target_lost": "halt",
-		"foreign_writer": "continue", "oversized": "halt", "refused": "halt",
+	words := map[string]string{}
+	for trouble, known := range route.Policies() {
+		words[trouble] = known[0]
 	}
+	return words
 }
 
 // ValidateRoute judges clusters, topics and policies. Where a flag sets the same, its name is told beside the key.
@@ -77,11 +79,25 @@ func TopicFaults(err error) error {
 func (f *File) ValidateModes() error {
 	return errors.Join(
 		OneOf("route.isolation (--isolation)", f.Route.Isolation, "read_committed", "read_uncommitted"),
-		OneOf("route.delivery (--delivery)", f.Route.Delivery, "exactly-once", "at-least-once"),
+		validateDelivery(f.Route.Delivery),
 		validateLoops(f.Route.Loops),
 		validateStart(f.Route.Start),
 		validateRate("route.limits.records_per_second", f.Route.Limits.RecordsPerSecond),
 	)
+}
+
+// deliveryExactlyOnce is the only promise of this version (docs/adr/014).
+const deliveryExactlyOnce = "exactly-once"
+
+// validateDelivery refuses the weaker promise: what would make a difference is not there yet.
+func validateDelivery(text string) error {
+	switch text {
+	case deliveryExactlyOnce:
+		return nil
+	case "at-least-once":
+		return Fault("route.delivery (--delivery)", text, "this version can only "+deliveryExactlyOnce+"; a partition whose target can't do that halts")
+	}
+	return Fault("route.delivery (--delivery)", text, "must be "+deliveryExactlyOnce)
 }
 
 // validateLoops accepts refuse only: what would let two-way mirrors of one name run is not there yet.
@@ -102,14 +118,6 @@ func validateRate(key string, perSecond float64) error {
 	return Fault(key, strconv.FormatFloat(perSecond, 'g', -1, 64), "must be 0, which is none, or more")
 }
 
-// policies are what this version can do in each kind of trouble. A policy that does nothing would be a lie.
-func policies() map[string][]string {
-	return map[string][]string{
-		"truncated": {"halt", "continue", "recopy"}, "recreated": {"halt", "continue", "recopy"}, "diverged": {"halt", "continue", "recopy"},
-		"deleted": {"halt"}, "target_lost": {"halt"}, "foreign_writer": {"continue"}, "oversized": {"halt", "skip", "dead-letter", "raise"}, "refused": {"halt", "skip", "dead-letter"},
-	}
-}
-
 // validateDeadLetter judges the name as it is with a topic that any name may have.
 func validateDeadLetter(topic string) error {
 	name := strings.ReplaceAll(topic, "{topic}", "t")
@@ -120,7 +128,7 @@ func validateDeadLetter(topic string) error {
 }
 
 func validatePolicies(on map[string]string) error {
-	known := policies()
+	known := route.Policies()
 	var faults []error
 	for _, key := range sortedKeys(on) {
 		can, ok := known[key]

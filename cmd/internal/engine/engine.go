@@ -71,15 +71,11 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.Streams, cfg.Fetchers, cfg.MemoryBytes = f.Worker.Streams, f.Worker.Fetchers, int64(f.Worker.Memory)
 	cfg.InFlightBytes, cfg.AckWindow = inFlight, f.Worker.AckWindow
 	cfg.CommitInterval, cfg.ShutdownTimeout = f.Worker.CommitInterval.Duration(), f.Worker.ShutdownTimeout.Duration()
-	cfg.Isolation, cfg.Delivery, cfg.CreateTopics = f.Route.Isolation, f.Route.Delivery, f.Route.Topics.Create
+	cfg.Isolation, cfg.CreateTopics = f.Route.Isolation, f.Route.Topics.Create
 	cfg.Limits = mirror.Limits{RecordsPerSecond: f.Route.Limits.RecordsPerSecond, BytesPerSecond: float64(f.Route.Limits.BytesPerSecond)}
 	cfg.Selection = Selection(f)
 	cfg.LoopInterval = f.Route.Topics.DiscoverInterval.Duration()
-	on := func(trouble string) mirror.Policy { return mirror.Policy(f.Route.On[trouble]) }
-	cfg.On = mirror.Policies{
-		Truncated: on("truncated"), Recreated: on("recreated"), Diverged: on("diverged"),
-		Oversized: on("oversized"), Refused: on("refused"),
-	}
+	cfg.On = mirror.PoliciesOf(f.Route.On)
 	cfg.DeadLetter = f.Route.DeadLetter.Topic
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {
