@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -44,6 +45,14 @@ func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoi
 		}
 		next, err := c.leftOut(ctx, t, at, next, a)
 		return next, func() {}, err
+	case mirror.Gone:
+		if a.At != at.SourceOffset { // not all before it is stored as acknowledged: it is found again
+			return at, nil, nil
+		}
+		if err := c.deps.Events.Flush(ctx); err != nil { // what excuses an offset is stored before it; the lane has told it
+			return at, nil, storeError("store events", err)
+		}
+		next.SourceOffset, next.TargetOffset, next.LeaderEpoch, tell = a.To, cmp.Or(a.End, at.TargetOffset), -1, func() {}
 	case mirror.Recreated, mirror.Uncounted: // the former shows in the topic's id
 	}
 	return next, tell, nil

@@ -115,3 +115,28 @@ func TestRecordThatIsLeftOutIsToldBeforeItsOffsetIsStored(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, c.deps.Events.Since(0), 2, "left out without a word")
 }
+
+// A new epoch begins behind what the source has deleted, and the event that excuses it is stored before. A gap before which not all is stored yet is
+// found again.
+func TestNewEpochBeginsBehindDeletedRecords(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	pair, part := one(t, c, nil)
+	at := positionOf(t, c, part)
+	anew := mirror.Anew{
+		Cause: mirror.Gone, At: at.SourceOffset + 1, To: at.SourceOffset + 9, Lost: 8, ProducerID: at.ProducerID, ProducerEpoch: at.ProducerEpoch,
+	}
+	same, err := c.continueFrom(t.Context(), pair, at, anew)
+	require.NoError(t, err)
+	require.Equal(t, at, same)
+
+	anew.At = at.SourceOffset
+	next, err := c.continueFrom(t.Context(), pair, at, anew)
+	require.NoError(t, err)
+	require.Equal(t, []any{anew.To, at.ProducerEpoch + 1, int32(0), int32(-1), at.TargetOffset},
+		[]any{next.SourceOffset, next.ProducerEpoch, next.Sequence, next.LeaderEpoch, next.TargetOffset})
+	require.Equal(t, next, positionOf(t, c, part))
+	again, err := c.continueFrom(t.Context(), pair, next, anew)
+	require.NoError(t, err)
+	require.Equal(t, next, again, "somebody has seen to it already")
+}

@@ -44,6 +44,12 @@ func (s *orderedStore) Save(ctx context.Context, checkpoints []offsets.Checkpoin
 	return err
 }
 
+func (s *orderedStore) Begin(ctx context.Context, old *offsets.Checkpoint, next offsets.Checkpoint) error {
+	err := s.Store.Begin(ctx, old, next)
+	s.note(fmt.Sprintf("offset %d", next.SourceOffset))
+	return err
+}
+
 func (s *orderedStore) note(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,5 +100,5 @@ func TestSkippedRangeIsStoredBeforeTheOffsetBehindIt(t *testing.T) {
 		return len(noted) > 0 && noted[len(noted)-1] == "offset 5"
 	}, 20*time.Second, 5*time.Millisecond)
 	stop()
-	require.Equal(t, []string{"offset 2", "source_truncated", "range_skipped", "offset 5"}, ordered.noted())
+	require.Equal(t, []string{"offset 2", "source_truncated", "range_skipped", "offset 2", "offset 5"}, ordered.noted())
 }

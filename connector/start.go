@@ -472,7 +472,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 		On:             c.cfg.On,
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
-	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 {
+	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 || p.anew.Cause == mirror.Gone && at.SourceOffset == p.anew.To {
 		plan.Left = p.anew
 	}
 	if c.cfg.Merge {

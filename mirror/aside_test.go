@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -137,7 +136,7 @@ func TestRefusedRecordThatTheSourceDeletes(t *testing.T) {
 	r.lane.in.aside.first, r.lane.in.aside.next = 3, 4 // as if the one behind it had been refused
 	r.lane.Fail(generation, truncatedTo(20))
 	r.hint(stands(1))
-	require.Equal(t, route.Offset(20), r.commit().SourceOffset)
+	r.renew(2, 20)
 	_, _, room := r.lane.Want()
 	require.Positive(t, room)
 	r.stale(0)
@@ -170,45 +169,6 @@ func TestBatchAboveTheLimitIsNotSentAgainByTime(t *testing.T) {
 			require.Negative(t, r.lane.Next(), "an operator's wish")
 		}
 	}
-}
-
-// restart plays the connector for an owner whose lane must be started anew. It may die before and after each step.
-func (w *world) restart(o *owner) {
-	i := slices.Index(w.owners, o)
-	if i < 0 {
-		return
-	}
-	a := o.lane.Stale()
-	_, doubted := o.lane.Doubted()
-	newer := w.store.now.ProducerEpoch > o.lane.pos.checkpoint.ProducerEpoch
-	if a.Cause != LeftOut && (!doubted || !newer) {
-		return
-	}
-	dies := func() bool { return !w.calm && w.rng.IntN(5) == 0 }
-	if !dies() {
-		_ = o.stream.commit(w.t.Context())
-	}
-	w.kill(i)
-	at := w.store.now
-	if a.Cause == LeftOut && a.ProducerEpoch == at.ProducerEpoch && a.At == at.SourceOffset && !dies() {
-		number := 0
-		for _, s := range w.source {
-			for k, n := range s.made.numbers {
-				if s.made.base+route.Offset(k) == a.At {
-					number = n
-				}
-			}
-		}
-		if !w.target.refuses(number) {
-			broken("record %d at %d was left out, and the target takes it", number, a.At)
-		}
-		at.SourceOffset, at.LeaderEpoch = a.At+1, a.LeaderEpoch
-		if !w.variant.sameEpoch {
-			at.ProducerEpoch, at.Sequence, at.Opened = at.ProducerEpoch+1, 0, false
-		}
-		w.store.now, w.store.history = at, append(w.store.history, at)
-	}
-	w.start(w.store.now)
 }
 
 // Owners of all epochs, killed at any point, leave out what the target refuses, and nothing else; no record is stored twice or out of order.

@@ -22,16 +22,17 @@ func TestSourceDeletesWhatWasStoredBeyondTheCheckpoint(t *testing.T) {
 		name   string
 		stored int32        // sequences 0 to it are on the target
 		start  route.Offset // of the source's log
+		renews bool         // a new epoch begins behind the gap
 		seq    int32        // of the next batch
 		number int          // of its record
 		told   int
 		lost   float64 // offsets of which the target has nothing
 		saved  float64 // records that were not sent again
 	}{
-		{"some of them", 9, 6, 10, 10, 1, 0, 10},
-		{"all of them", 9, 10, 10, 10, 1, 0, 10},
-		{"more", 9, 20, 10, 20, 1, 10, 10},
-		{"nothing was stored", -1, 6, 0, 6, 0, 6, 0},
+		{"some of them", 9, 6, false, 10, 10, 1, 0, 10},
+		{"all of them", 9, 10, true, 0, 10, 1, 0, 10},
+		{"more", 9, 20, true, 0, 20, 1, 10, 10},
+		{"nothing was stored", -1, 6, true, 0, 6, 0, 6, 0},
 	} {
 		for _, early := range []bool{true, false} {
 			t.Run(row.name, func(t *testing.T) {
@@ -61,14 +62,20 @@ func TestSourceDeletesWhatWasStoredBeyondTheCheckpoint(t *testing.T) {
 				}
 				_, _, room := r.lane.Want()
 				require.Zero(t, room)
-				require.Equal(t, row.start, r.commit().SourceOffset)
+				base := route.Offset(5000)
+				if row.renews {
+					base = 0
+					r.renew(0, row.start)
+				} else {
+					require.Equal(t, row.start, r.commit().SourceOffset)
+				}
 				var left []made
 				for n := int(row.start); n <= row.number; n++ {
 					left = append(left, made{base: route.Offset(n), numbers: []int{n}})
 				}
 				r.feed(route.Offset(row.number)+1, left...)
 				r.take(true, row.seq, row.number)
-				r.ok(true, 5000)
+				r.ok(true, base)
 				require.Equal(t, route.Offset(row.number)+1, r.commit().SourceOffset)
 				require.Equal(t, row.told, r.told(events.DuplicatesPossible))
 				require.Equal(t, row.lost, testutil.ToFloat64(r.lane.counts.truncated))
@@ -98,5 +105,62 @@ func TestGapIsNotPassedByWhatADeposedLeaderSays(t *testing.T) {
 	r.hint(stands(49)) // the leader that took over
 	r.take(true, 50, 100, 101, 102, 103)
 	r.ok(true, 100)
-	require.Equal(t, route.Offset(120), r.commit().SourceOffset)
+	require.Equal(t, route.Offset(104), r.commit().SourceOffset)
+	r.renew(104, 120)
+}
+
+// Somebody has written to the target between the last answer of the old epoch and the first of the new one. If it was an owner that had read what is
+// gone, and what follows, then that is there twice.
+func TestWhatIsStoredWhileAGapIsPassedIsTold(t *testing.T) {
+	t.Parallel()
+	for base, told := range map[route.Offset]int{2: 0, 5: 1} {
+		r := newRig(t, firstAt(0), 1, Plan{})
+		r.openAt()
+		r.lane.Fail(0, truncatedTo(20))
+		r.renew(2, 20)
+		for n := range 2 {
+			r.feed(route.Offset(21+n), made{base: route.Offset(20 + n), numbers: []int{20 + n}})
+			r.take(true, int32(n), 20+n)
+			r.ok(true, base+route.Offset(3*n))
+		}
+		require.Equal(t, told, r.told(events.DuplicatesPossible))
+	}
+}
+
+// The gap is found again each time that the lane reads from its checkpoint.
+func TestGapIsToldOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{})
+	for _, row := range []struct {
+		start route.Offset
+		told  int
+	}{{20, 1}, {20, 1}, {30, 2}, {30, 2}} {
+		r.lane.Fail(r.lane.in.generation, truncatedTo(row.start))
+		require.Equal(t, row.told, r.told(events.RangeSkipped))
+		r.lane.mu.Lock()
+		r.lane.resetLocked()
+		r.lane.mu.Unlock()
+	}
+}
+
+// What the lane had read before the gap was lost with the target, and the source has deleted that as well by now: it was missing without a word.
+func TestGapThatHasGrownAtItsBeginningIsToldAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{})
+	r.hint(fresh)
+	r.feed(4, four)
+	r.lane.Fail(r.lane.in.generation, truncatedTo(20))
+	r.take(true, 0, 0, 1, 2, 3)
+	r.fail(route.Ambiguous)
+	r.lane.mu.Lock()
+	r.lane.resetLocked() // as it does when the target takes nothing for a while
+	r.lane.mu.Unlock()
+	r.lane.Fail(r.lane.in.generation, truncatedTo(20))
+	var skipped [][2]route.Offset
+	for _, e := range r.events.Since(0) {
+		if e.Type == events.RangeSkipped {
+			skipped = append(skipped, [2]route.Offset{*e.FirstOffset, *e.LastOffset})
+		}
+	}
+	require.Equal(t, [][2]route.Offset{{4, 19}, {0, 19}}, skipped)
 }

@@ -28,6 +28,8 @@ type intake struct {
 	extent     route.Extent
 	asked      time.Time    // when Want last said yes
 	gap        route.Offset // the records from position up to it are gone from the source; 0 = none
+	missedFrom route.Offset // the gap that was told last
+	missedTo   route.Offset
 	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
 	aside      aside        // what the target has refused
 	reigns     []reign      // in order, of those that were read since the lane began

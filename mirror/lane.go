@@ -26,7 +26,7 @@ type Plan struct {
 	IDExpiration time.Duration
 	// On is what becomes of the partition in trouble.
 	On Policies
-	// Left is the record right before the checkpoint, if it was left out, as the lane before this one said.
+	// Left is what right before the checkpoint is not copied, if something is not, as the lane before this one said: LeftOut or Gone.
 	Left Anew
 	// Merge is the size in bytes up to which small batches are merged while the lane stays behind; 0 = never.
 	Merge int

@@ -108,11 +108,6 @@ func (c *counts) acked(now time.Time, e *entry) {
 	c.latency.Observe(now.Sub(e.fetched).Seconds())
 }
 
-// passed counts a gap of so many offsets, some of whose records were on the target already.
-func (c *counts) passed(offsets, stored int64) {
-	c.truncated.Add(float64(max(0, offsets-stored)))
-}
-
 // stored counts records that were found on the target when it was thought to end before them.
 func (c *counts) stored(records int64) {
 	c.avoided.Add(float64(max(0, records)))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
@@ -29,13 +30,15 @@ type world struct {
 	target  *cluster
 	source  []segment
 	visible int // segments that the source has by now
+	gone    int // of which it has deleted the first ones
 	filter  func(*batch.Record) (batch.Verdict, error)
 	want    []int // what must be on the target in the end
 	store   *store
 	owners  []*owner
 	conns   []*conn
 	variant variant
-	calm    bool // no faults any more
+	calm    bool                                  // no faults any more
+	told    map[events.Type]map[route.Offset]bool // what owners have told of offsets
 }
 
 // violation is how the model says that a promise was broken; errStuck marks those by which nothing is lost, doubled or out of order.
@@ -55,7 +58,7 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 	if v.refusals {
 		w.target.refuses = func(n int) bool { return n%23 == 4 || n%31 > 28 }
 	}
-	if rng.IntN(2) == 0 {
+	if rng.IntN(2) == 0 && !v.truncates { // else nobody could tell how many records of a gap are on the target
 		w.filter = func(r *batch.Record) (batch.Verdict, error) {
 			if numberOf(t, r)%5 == 3 {
 				return batch.Drop, nil
@@ -96,11 +99,11 @@ func (w *world) grow(n int) {
 	}
 	for range n {
 		s := segment{first: next, epoch: int32(len(w.source) / 4)}
-		if w.rng.IntN(6) == 0 {
+		if w.rng.IntN(6) == 0 && !w.variant.truncates {
 			s.next = next + 1 + route.Offset(w.rng.IntN(3))
 		} else {
 			m := made{base: next, epoch: s.epoch}
-			if w.rng.IntN(6) == 0 {
+			if w.rng.IntN(6) == 0 && !w.variant.truncates {
 				m.base += 2 // a hole that compaction left
 			}
 			for range 1 + w.rng.IntN(6) {
@@ -138,6 +141,10 @@ func (w *world) start(at offsets.Checkpoint) {
 
 // check holds a commit against what is replicated.
 func (w *world) check(c offsets.Checkpoint) {
+	if w.variant.truncates {
+		w.checkGaps(c)
+		return
+	}
 	before := 0
 	for _, s := range w.source {
 		for i, n := range s.made.numbers {
@@ -146,7 +153,7 @@ func (w *world) check(c offsets.Checkpoint) {
 			}
 		}
 	}
-	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want && c.SourceOffset > 0 && (!w.variant.refusals || c.LeaderEpoch >= 0) {
+	if want := epochAt(w.source, c.SourceOffset); c.LeaderEpoch != want && c.SourceOffset > 0 && (!w.variant.renews() || c.LeaderEpoch >= 0) {
 		broken("committed %d with leader epoch %d, the source has %d there", c.SourceOffset, c.LeaderEpoch, want)
 	}
 	if got := len(w.target.forwarded(foreignID)); got < before {
@@ -204,7 +211,9 @@ func (w *world) work(o *owner) {
 	}
 	switch w.rng.IntN(6) {
 	case 0:
-		o.fetch(w.source[:w.visible])
+		if !w.passed(o) {
+			o.fetch(w.source[:w.visible])
+		}
 	case 1:
 		if o.fetched != nil {
 			o.receive()
@@ -236,7 +245,7 @@ func (w *world) ends(o *owner) {
 	if w.visible > 0 && o.lane.Short() {
 		o.lane.Ends(w.source[w.visible-1].next)
 	}
-	if cause := o.lane.Stale().Cause; cause != 0 && cause != LeftOut || w.lostSource(o) {
+	if a := o.lane.Stale(); a.Cause != 0 && !w.renewed(a) || w.lostSource(o) {
 		broken("the source is said to have less than was stored")
 	}
 }
@@ -274,6 +283,10 @@ func (w *world) hint(o *owner) {
 
 // torment does something that must not matter.
 func (w *world) torment() {
+	if w.variant.truncates && w.rng.IntN(6) == 0 {
+		w.truncate()
+		return
+	}
 	c := w.target
 	r := c.replicas[w.rng.IntN(3)]
 	i := w.rng.IntN(len(w.owners))
@@ -410,6 +423,7 @@ func (w *world) linger() {
 }
 
 func (w *world) kill(i int) {
+	w.listen(w.owners[i])
 	w.owners[i].kill()
 	w.owners = slices.Delete(w.owners, i, i+1)
 }
@@ -421,7 +435,7 @@ func (w *world) step() {
 	w.work(o)
 	w.rest(o)
 	require.Equal(w.t, o.lane.pos.checkpoint.SourceOffset, o.told, "the acked position moved, and nobody was told")
-	if w.variant.refusals {
+	if w.variant.renews() {
 		w.restart(o)
 	}
 	w.serve()
@@ -448,7 +462,7 @@ func (w *world) drain() {
 	}
 	end := route.Offset(0)
 	steps := 40_000
-	if w.variant.refusals {
+	if w.variant.renews() {
 		steps *= 5 // each record that is left out costs its owner a start
 	}
 	for i := range steps {
@@ -476,7 +490,9 @@ func (w *world) drain() {
 			broken("commit: %v", err)
 		}
 	}
-	if got := w.target.forwarded(foreignID); !slices.Equal(got, w.want) {
+	if w.variant.truncates {
+		w.checkGaps(w.store.now)
+	} else if got := w.target.forwarded(foreignID); !slices.Equal(got, w.want) {
 		broken("the target has\n%v, not\n%v", got, w.want)
 	}
 	if w.store.now.SourceOffset != end {
@@ -501,7 +517,7 @@ func run(t testing.TB, seed uint64, v variant) (err error) {
 		w.step()
 	}
 	w.drain()
-	if w.rng.IntN(2) == 0 && !v.refusals {
+	if w.rng.IntN(2) == 0 && !v.renews() {
 		w.newEpoch()
 	}
 	for len(w.owners) > 0 {
@@ -569,6 +585,7 @@ func TestModelNoticesWrongWays(t *testing.T) {
 		"repeat to who may have forgotten":  {forgetForgotten: true, from: 60},
 		"repeat while the first lingers":    {hasty: true},
 		"left out within an epoch":          {refusals: true, sameEpoch: true},
+		"gone on from within an epoch":      {truncates: true, sameEpoch: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,8 @@ type tail struct {
 	mark  offsets.Mark // its last record; the zero Mark = not known
 	read  bool         // the log was read, so that more can't be known now
 	lost  bool         // the log was read and does not show it, because it is not replicated yet or deleted already
-	after route.Offset // the target offset behind it, where the log must do because a repeat would be stored again; 0 = not so
+	end   route.Offset // the target offset behind it, if the log shows it; else 0
+	after route.Offset // end, where the log must do because a repeat would be stored again; 0 = not so
 
 	places int   // records of the walk that look like the last one
 	place  int32 // the sequence, as counted, that follows the latest of them
@@ -332,6 +333,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	}
 	c := &l.pos.checkpoint
 	e := q.at(i)
+	l.intrudedLocked(e, base)
 	if o.phase == certifying {
 		l.counts.stored(offsets.Ahead(c.Sequence, o.walkTo))
 	}

@@ -28,9 +28,13 @@ type variant struct {
 	forgetForgotten bool
 	hasty           bool // what may linger over connections that are gone is not waited for
 	refusals        bool // no wrong way: the target refuses some records, and they are left out
-	sameEpoch       bool // what follows a record that was left out is sent in the epoch of what came before
+	truncates       bool // no wrong way: the source deletes what it has had for long, also what nobody has read yet
+	sameEpoch       bool // what follows records that were left out, or are gone, is sent in the epoch of what came before
 	from            uint64
 }
+
+// renews says that partitions are started anew, so that the source's leader epoch at a checkpoint may not be known.
+func (v variant) renews() bool { return v.refusals || v.truncates }
 
 // conn is a connection of an owner to a broker. What was sent over it is worked off in order even when the owner has given it up.
 type conn struct {
@@ -77,6 +81,7 @@ type owner struct {
 	stream *Stream
 	lane   *Lane
 	pool   *slab.Pool
+	events *events.Log
 
 	paused  bool
 	broker  *replica
@@ -93,8 +98,9 @@ func newOwner(w *world, cfg Config, plan Plan, at offsets.Checkpoint) *owner {
 	reg := prometheus.NewRegistry()
 	log := hclog.NewNullLogger()
 	r := route.Route{Source: "a", Target: "b", ID: "1"}
+	o.events = events.NewLog(r, "w", 1000, log, reg)
 	o.mirror = New(cfg, Deps{
-		Saver: w.store, Events: events.NewLog(r, "w", 10, log, reg), Pool: o.pool, Log: log, Registerer: reg, Route: r.String(), Worker: "w", Now: now,
+		Saver: w.store, Events: o.events, Pool: o.pool, Log: log, Registerer: reg, Route: r.String(), Worker: "w", Now: now,
 		Jitter: func(most time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(most))) },
 		Moved:  func(route.Partition) { o.told = o.lane.pos.checkpoint.SourceOffset },
 	})
@@ -124,7 +130,7 @@ func (o *owner) fetch(source []segment) {
 	if room == 0 || o.fetched != nil {
 		return
 	}
-	if want := epochAt(source, at.Offset); at.LeaderEpoch != want && at.Offset > 0 && (!o.v.refusals || at.LeaderEpoch >= 0) {
+	if want := epochAt(source, at.Offset); at.LeaderEpoch != want && at.Offset > 0 && (!o.v.renews() || at.LeaderEpoch >= 0) {
 		broken("wants %d with leader epoch %d, the source has %d there", at.Offset, at.LeaderEpoch, want)
 	}
 	f := &fetch{generation: generation}

@@ -94,12 +94,16 @@ const (
 	Parted                     // the source's log is another one from an offset on, where it goes on
 	Again                      // the source's log is to be copied again from its first record
 	LeftOut                    // the target refuses a record, and all before it is acknowledged: it goes on behind that
+	Gone                       // the source deleted records before they were copied, and all before them is on the target: it goes on behind them
 )
 
 // Anew says that a partition is to be started anew, in a new epoch, and from where.
 type Anew struct {
 	Cause Cause
-	At    route.Offset // Parted: the first offset at which the source's log is not the one that was read; LeftOut: the record's
+	At    route.Offset // Parted: the first offset at which the source's log is not the one that was read; LeftOut: the record's; Gone: the first that is gone
+	To    route.Offset // Gone: the source's first offset
+	End   route.Offset // Gone: the target offset behind all that it has of ours; 0: as the checkpoint says
+	Lost  int64        // Gone: of how many of these offsets the target has nothing
 	Kind  string       // LeftOut: oversized or refused
 	// Record is LeftOut's, alone in a batch, if it is to become a dead letter.
 	Record batch.Batch
@@ -109,6 +113,18 @@ type Anew struct {
 	// ProducerID and ProducerEpoch are those in which the lane has found it out. Where the checkpoint is in others, somebody has seen to it already.
 	ProducerID    int64
 	ProducerEpoch int16
+}
+
+// note is what an operator should know of the partition that was started anew.
+func (a Anew) note() string {
+	switch a.Cause {
+	case LeftOut:
+		return fmt.Sprintf("the record at offset %d was left out: %s", a.At, a.Kind)
+	case Gone:
+		return a.Why
+	case Recreated, Uncounted, Parted, Again:
+	}
+	return ""
 }
 
 // anewLocked notes the first reason to start the partition anew.

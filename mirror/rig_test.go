@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -173,6 +174,24 @@ func (r *rig) commit() offsets.Checkpoint {
 		return offsets.Checkpoint{SourceOffset: route.NoOffset}
 	}
 	return r.saved[len(r.saved)-1]
+}
+
+// renew plays the connector for a lane whose source has deleted what it has not read: a new epoch begins behind that.
+func (r *rig) renew(from, to route.Offset) {
+	r.t.Helper()
+	a := r.stale(Gone)
+	require.Equal(r.t, []route.Offset{from, to}, []route.Offset{a.At, a.To})
+	require.Zero(r.t, r.lane.Next(), "sends behind what is gone")
+	at, plan, wake := r.lane.pos.checkpoint, r.lane.plan, r.lane.wake
+	require.Equal(r.t, from, at.SourceOffset)
+	r.mirror.Close(r.lane)
+	r.mirror.Remove(r.lane)
+	plan.Left = a
+	at.SourceOffset, at.TargetOffset, at.LeaderEpoch, at.ProducerEpoch, at.Sequence, at.Opened = to, cmp.Or(a.End, at.TargetOffset), -1, at.ProducerEpoch+1, 0, false
+	r.lane = r.mirror.Add(plan, at, wake)
+	h := fresh
+	h.End = at.TargetOffset
+	r.hint(h)
 }
 
 func (r *rig) told(kind events.Type) (n int) {

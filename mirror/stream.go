@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -89,17 +88,19 @@ func (m *Mirror) Run(ctx context.Context) error {
 func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	s := m.stream(plan.Source)
 	l := newLane(s, plan, at, wake)
-	if plan.Left.Cause == LeftOut {
-		l.pos.note = fmt.Sprintf("the record at offset %d was left out: %s", plan.Left.At, plan.Left.Kind)
-	}
+	l.pos.note = plan.Left.note()
 	m.metrics.begin(plan.Source.Topic, func(c *counts) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		l.counts = c
 		s.lanes[plan.Source] = l
 		s.restless[l] = struct{}{}
-		if plan.Left.Cause == LeftOut {
+		switch plan.Left.Cause {
+		case LeftOut:
 			m.metrics.skipped.WithLabelValues(plan.Source.Topic, plan.Left.Kind).Inc()
+		case Gone:
+			c.truncated.Add(float64(plan.Left.Lost))
+		case Recreated, Uncounted, Parted, Again: // nothing is left out
 		}
 	})
 	l.pace(m.limits) // with the lane among the others, so that a limit which is set now reaches it too

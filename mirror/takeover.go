@@ -222,7 +222,7 @@ func (l *Lane) standsLocked(h offsets.Hint) {
 		o.walkTo, o.repeated = next, false
 	}
 	o.bounds = -1
-	o.tail = tail{stamp: h.Timestamp, mark: h.LastRecord, read: h.Read, lost: h.Read && h.First < 0}
+	o.tail = tail{stamp: h.Timestamp, mark: h.LastRecord, read: h.Read, lost: h.Read && h.First < 0, end: h.After}
 	if h.Forgotten || h.After > 0 && l.agedLocked(h.Timestamp) { // or forgotten before a repeat comes
 		o.repeated = true
 		o.tail.after = h.After
