@@ -86,6 +86,11 @@ func (f answeringFleet) LimitTopic(context.Context, string, operator.Limits) err
 func (f answeringFleet) LimitPartition(context.Context, route.Partition, operator.Limits) error {
 	return f.err
 }
+
+func (f answeringFleet) RetryDeadLetters(_ context.Context, topic string) (DeadLetters, error) {
+	return DeadLetters{Topic: topic, DeadLetterTopic: topic + ".dead-letter", PutBack: 3, Refused: 1}, f.err
+}
+
 func (f answeringFleet) PauseTopic(context.Context, string, bool) error              { return f.err }
 func (f answeringFleet) PausePartition(context.Context, route.Partition, bool) error { return f.err }
 func (f answeringFleet) Rebalance(context.Context) error                             { return f.err }

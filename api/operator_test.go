@@ -32,6 +32,10 @@ func (f *fakeOperator) Reset(_ context.Context, p route.Partition, to operator.P
 	return f.note("reset %s %s", p, to)
 }
 
+func (f *fakeOperator) RetryDeadLetters(_ context.Context, topic string) (DeadLetters, error) {
+	return DeadLetters{Topic: topic, PutBack: 2}, f.note("letters %s", topic)
+}
+
 func (f *fakeOperator) Retry(_ context.Context, p route.Partition) error {
 	return f.note("retry %s", p)
 }
@@ -60,6 +64,10 @@ type ledFleet struct {
 
 func (l ledFleet) Reset(ctx context.Context, p route.Partition, to operator.Place) error {
 	return l.fakeOperator.Reset(ctx, p, to)
+}
+
+func (l ledFleet) RetryDeadLetters(ctx context.Context, topic string) (DeadLetters, error) {
+	return l.fakeOperator.RetryDeadLetters(ctx, topic)
 }
 
 func (l ledFleet) Retry(ctx context.Context, p route.Partition) error {
@@ -152,6 +160,22 @@ func TestWhatOperatorsAskIsPassedOn(t *testing.T) {
 				require.Contains(t, body, "this is why")
 			}
 		}
+	}
+}
+
+func TestDeadLettersAreAnsweredWithCounts(t *testing.T) {
+	t.Parallel()
+	for _, leads := range []bool{false, true} {
+		o := &fakeOperator{}
+		s := operated(t, o, leads)
+		code, body := call(t, s, "POST", "/api/v1/dead-letters/orders/retry", "")
+		require.Equal(t, http.StatusOK, code)
+		require.JSONEq(t, `{"topic":"orders","dead_letter_topic":"","put_back":2,"refused":0,"foreign":0}`, body)
+		require.Equal(t, []string{"letters orders"}, o.asked)
+		o.err = fmt.Errorf("%w: this is why", ErrNotFound)
+		code, body = call(t, s, "POST", "/api/v1/dead-letters/orders/retry", "")
+		require.Equal(t, http.StatusNotFound, code)
+		require.Contains(t, body, "this is why")
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mirror/causeway/fetcher"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/letters"
 	"github.com/causeway-mirror/causeway/loops"
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -70,14 +71,16 @@ type Connector struct {
 type administration struct {
 	source, target *cluster.Admin
 	loops          *loops.Watch
+	letters        *letters.Box
 }
 
-func administer(cfg Config, deps Deps) administration {
+func administer(cfg Config, deps Deps, target *wire.Client) administration {
 	a := administration{
 		source: cluster.NewAdmin(deps.Source, deps.Log.Named("source-admin")), target: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
 	}
 	a.loops = loops.NewWatch(loops.Config{Route: deps.Route.String(), Takes: &cfg.Selection, Alone: !cfg.Share}, a.source, a.target,
 		deps.Log.Named("loops"), deps.Events)
+	a.letters = letters.NewBox(deps.Route.String(), target, a.target)
 	return a
 }
 
@@ -120,7 +123,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	}
 	buffers := int64(float64(cfg.MemoryBytes) * bufferShare)
 	c := &Connector{
-		cfg: cfg, deps: deps, source: source, target: target, admin: administer(cfg, deps),
+		cfg: cfg, deps: deps, source: source, target: target, admin: administer(cfg, deps, target),
 		pool: slab.NewPool(slab.NewBudget(buffers), buffers/idleShare), kick: make(chan struct{}, 1), start: time.Now(),
 		parts: map[route.Partition]*partition{}, settings: map[string]operator.Topic{},
 		claims: newClaims(deps.Store, deps.Worker), renewals: newRenewals(),

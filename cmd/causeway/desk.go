@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/causeway-mirror/causeway/api"
+	"github.com/causeway-mirror/causeway/cmd/internal/httpd"
 	"github.com/causeway-mirror/causeway/connector"
 	"github.com/causeway-mirror/causeway/internal/replace"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -180,6 +181,15 @@ func (d *desk) PauseTopic(_ context.Context, topic string, on bool) error {
 // PausePartition implements api.Operator.
 func (d *desk) PausePartition(_ context.Context, p route.Partition, on bool) error {
 	return d.changePart(p, func(s *operator.Settings) { s.Paused = on })
+}
+
+// RetryDeadLetters implements api.Operator.
+func (d *desk) RetryDeadLetters(ctx context.Context, topic string) (api.DeadLetters, error) {
+	if !d.mirrors(topic) {
+		return api.DeadLetters{}, unknown("topic", topic)
+	}
+	box, r, err := d.mirror.PutBack(ctx, topic)
+	return httpd.DeadLetters(d.log, api.DeadLetters{Topic: topic, DeadLetterTopic: box}, r, err)
 }
 
 func (d *desk) changePart(p route.Partition, change func(*operator.Settings)) error {

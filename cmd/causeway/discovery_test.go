@@ -22,6 +22,7 @@ import (
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/letters"
 	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/operator"
@@ -95,6 +96,9 @@ func (*fakeMirror) Configure(string, operator.Topic) {}
 func (*fakeMirror) Retry(route.Partition) bool { return false }
 
 func (*fakeMirror) Reset(context.Context, route.Partition, connector.Reset) error { return nil }
+func (*fakeMirror) PutBack(context.Context, string) (topic string, r letters.Result, err error) {
+	return "", letters.Result{}, nil
+}
 
 type discoveryHarness struct {
 	*discovery

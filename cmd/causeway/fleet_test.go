@@ -89,6 +89,13 @@ func (f *fakeOperator) LimitPartition(_ context.Context, p route.Partition, l op
 	return f.configurePart(p, func(s *operator.Settings) { s.Limits = l })
 }
 
+func (*fakeOperator) RetryDeadLetters(_ context.Context, topic string) (api.DeadLetters, error) {
+	if topic != "orders" {
+		return api.DeadLetters{}, fmt.Errorf("%w: there is no such dead-letter topic: %s.dead-letter", api.ErrNotFound, topic)
+	}
+	return api.DeadLetters{Topic: topic, DeadLetterTopic: topic + ".dead-letter", PutBack: 3, Refused: 1}, nil
+}
+
 func (f *fakeOperator) Reset(_ context.Context, p route.Partition, to operator.Place) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

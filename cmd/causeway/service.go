@@ -25,6 +25,7 @@ import (
 	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/native"
+	"github.com/causeway-mirror/causeway/letters"
 	"github.com/causeway-mirror/causeway/offsets/bolt"
 	"github.com/causeway-mirror/causeway/operator"
 	"github.com/causeway-mirror/causeway/route"
@@ -40,10 +41,11 @@ type mirrorer interface {
 	Snapshot() api.Snapshot
 	Excluded() []api.Excluded
 	WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error)
-	// Configure, Retry, Reset: see connector.Connector.
+	// Configure, Retry, Reset, PutBack: see connector.Connector.
 	Configure(topic string, t operator.Topic)
 	Retry(p route.Partition) bool
 	Reset(ctx context.Context, p route.Partition, r connector.Reset) error
+	PutBack(ctx context.Context, source string) (topic string, r letters.Result, err error)
 }
 
 // service is a whole mirror in one process: discovery, mirror, store and HTTP.

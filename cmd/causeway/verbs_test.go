@@ -56,6 +56,10 @@ func TestVerbsOfTopicsAndPartitions(t *testing.T) {
 			{"partitions limit --bytes-per-second 1500" + of, "orders-3: at most 1500 bytes/s", own(operator.Settings{Limits: operator.Limits{BytesPerSecond: 1500}})},
 			{"partitions limit --records-per-second 0" + of, "orders-3: no limit", own(operator.Settings{})},
 			{"partitions retry" + of, "orders-3: will be tried at once", operator.Topic{}},
+			{
+				"dead-letters retry orders", "orders: 3 records put back from orders.dead-letter, 1 refused again, 0 passed over that are none of its own",
+				operator.Topic{},
+			},
 		} {
 			require.Equal(t, row.says, told(t, base, row.line))
 			require.True(t, row.want.Equal(o.settings["orders"]), "%s: %v", row.line, o.settings)
@@ -161,14 +165,15 @@ func TestVerbsAreRefused(t *testing.T) {
 		"partitions pause --topic orders --partition 9": `partition "orders-9" is not known (not_found, http 404)`,
 		"topics limit nope --records-per-second 1":      `topic "nope" is not known (not_found, http 404)`,
 		"partitions limit --topic nope --partition 0 --records-per-second 1": `partition "nope-0" is not known (not_found, http 404)`,
-		"partitions retry --topic nope --partition 0":                        `partition "nope-0" is not known (not_found, http 404)`,
-		"partitions resume --topic nope --partition 0":                       `partition "nope-0" is not known (not_found, http 404)`,
-		"partitions move --topic orders --partition 0 --worker nobody":       `worker "nobody" is not known (not_found, http 404)`,
-		"workers drain nobody":                                               `worker "nobody" is not known (not_found, http 404)`,
-		"workers enable nobody":                                              `worker "nobody" is not known (not_found, http 404)`,
-		"restore " + writeFile(t, `{"v":7}`):                                 `v: 7: must be 1 (invalid, http 422)`,
-		"restore " + writeFile(t, `topics`):                                  `is no backup: `,
-		"restore /nowhere/x":                                                 `FILE "/nowhere/x": cannot be read: no such file or directory`,
+		"dead-letters retry nope":                                      `there is no such dead-letter topic: nope.dead-letter (not_found, http 404)`,
+		"partitions retry --topic nope --partition 0":                  `partition "nope-0" is not known (not_found, http 404)`,
+		"partitions resume --topic nope --partition 0":                 `partition "nope-0" is not known (not_found, http 404)`,
+		"partitions move --topic orders --partition 0 --worker nobody": `worker "nobody" is not known (not_found, http 404)`,
+		"workers drain nobody":                                         `worker "nobody" is not known (not_found, http 404)`,
+		"workers enable nobody":                                        `worker "nobody" is not known (not_found, http 404)`,
+		"restore " + writeFile(t, `{"v":7}`):                           `v: 7: must be 1 (invalid, http 422)`,
+		"restore " + writeFile(t, `topics`):                            `is no backup: `,
+		"restore /nowhere/x":                                           `FILE "/nowhere/x": cannot be read: no such file or directory`,
 	} {
 		code, stdout, stderr := command(t.Context(), append(words(line), "--api", base)...)
 		require.Equal(t, exitFailure, code, "%s: %s", line, stderr)

@@ -17,6 +17,7 @@ import (
 type leadership struct {
 	controller *controller.Controller
 	crew       *crew
+	office     *postOffice
 	compares   bool
 	interval   time.Duration // between two measurements of lag
 }
@@ -27,7 +28,7 @@ func (l *leadership) Fleet() (api.Fleet, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return &fleet{Term: t, crew: l.crew, compares: l.compares, interval: l.interval}, true
+	return &fleet{Term: t, crew: l.crew, office: l.office, compares: l.compares, interval: l.interval}, true
 }
 
 // Leader implements api.Leadership.
@@ -44,6 +45,7 @@ type fleet struct {
 	*controller.Term
 
 	crew     *crew
+	office   *postOffice
 	compares bool
 	interval time.Duration
 }
@@ -125,6 +127,14 @@ func (f *fleet) Delete(ctx context.Context, topic string) error {
 // TakeOff implements api.Fleet.
 func (f *fleet) TakeOff(ctx context.Context, p route.Partition, off bool) error {
 	return meaning(f.Term.TakeOff(ctx, p, off))
+}
+
+// RetryDeadLetters implements api.Operator.
+func (f *fleet) RetryDeadLetters(ctx context.Context, topic string) (api.DeadLetters, error) {
+	if _, _, err := f.Term.Topic(topic); err != nil {
+		return api.DeadLetters{}, meaning(err)
+	}
+	return f.office.putBack(ctx, topic)
 }
 
 // PausePartition implements api.Operator.

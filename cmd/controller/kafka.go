@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/cluster/zkbrokers"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/wire"
@@ -47,13 +48,9 @@ func (k *kafka) connect(ctx context.Context) (*wire.Client, error) {
 	if client := k.client.Load(); client != nil {
 		return client, nil
 	}
-	cfg := k.at.cluster
-	if len(cfg.Bootstrap) == 0 {
-		brokers, err := zkbrokers.Brokers(ctx, k.at.zookeeper)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Bootstrap = brokers
+	cfg, err := k.at.config(ctx)
+	if err != nil {
+		return nil, err
 	}
 	client, err := wire.NewClient(cfg, k.log)
 	if err != nil {
@@ -61,6 +58,17 @@ func (k *kafka) connect(ctx context.Context) (*wire.Client, error) {
 	}
 	k.client.Store(client)
 	return client, nil
+}
+
+// config has the brokers, which a ZooKeeper is asked for where it alone is known.
+func (e endpoint) config(ctx context.Context) (cluster.Config, error) {
+	cfg := e.cluster
+	if len(cfg.Bootstrap) > 0 {
+		return cfg, nil
+	}
+	var err error
+	cfg.Bootstrap, err = zkbrokers.Brokers(ctx, e.zookeeper)
+	return cfg, err
 }
 
 // metadata asks, and forgets brokers that were found through ZooKeeper when none of them answers: there may be others by now.

@@ -136,7 +136,7 @@ func withExamples(v *classic.Values, file map[string]string) map[string]string {
 // fromValues makes settings of the old options; all faults at once.
 func fromValues(v *classic.Values) (settings, error) {
 	s := settings{
-		hostname: v.String("hostname"), mapped: unnamed, server: native.Default().Server, committed: true, coordination: helix.DefaultControllerConfig(),
+		hostname: v.String("hostname"), mapped: unnamed, server: native.Default().Server, deadLetter: route.DefaultDeadLetter, committed: true, coordination: helix.DefaultControllerConfig(),
 		controller: controller.DefaultConfig(), positions: zk.DefaultConfig(), log: native.Default().Log,
 	}
 	s.coordination.ZooKeeper, s.coordination.Cluster = strings.TrimSuffix(v.String("zookeeper"), "/"), helix.Cluster(v.String("helixClusterName"))

@@ -117,7 +117,7 @@ func (v *service) assemble(ctx context.Context) error {
 		shown = v.happened
 	}
 	v.view = &view{controller: v.controller, crew: workers, mapped: s.mapped}
-	lead := &leadership{controller: v.controller, crew: workers, compares: s.compares, interval: s.controller.Lag.Interval}
+	lead := &leadership{controller: v.controller, crew: workers, office: newPostOffice(s, v.log.Named("letters")), compares: s.compares, interval: s.controller.Lag.Interval}
 	if v.positions == nil || !s.source.known() {
 		lead.interval = 0
 	}

@@ -29,6 +29,7 @@ type settings struct {
 	route          route.Route
 	source, target endpoint
 	mapped         func(topic string) string // a topic's name on the target; empty if only the workers know it
+	deadLetter     string                    // pattern of the dead-letter topics' names
 	committed      bool                      // lag ends at the last stable offset
 	controller     controller.Config
 	positions      zk.Config // without an address lag is not measured
@@ -102,7 +103,7 @@ func fromNative(path string) (settings, error) {
 	s := settings{
 		server: f.Server, route: f.RouteName(),
 		source: endpoint{cluster: f.Route.Source}, target: endpoint{cluster: f.Route.Target},
-		committed: f.Route.Isolation != "read_uncommitted", controller: c, positions: zk.DefaultConfig(), compares: true, log: f.Log,
+		deadLetter: f.Route.DeadLetter.Topic, committed: f.Route.Isolation != "read_uncommitted", controller: c, positions: zk.DefaultConfig(), compares: true, log: f.Log,
 		coordination: helix.DefaultControllerConfig(),
 	}
 	s.coordination.Name, s.coordination.ZooKeeper = f.ControllerID("controller"), f.Coordination.ZooKeeper

@@ -60,10 +60,15 @@ func TestRecordTooLargeUntilTheLimitIsRaised(t *testing.T) {
 		_, parts := get(t, m.api(t)+"/api/v1/partitions")
 		return strings.Contains(parts, "MESSAGE_TOO_LARGE") && strings.Count(parts, `"halted"`) == 1
 	}, 30*time.Second, 100*time.Millisecond)
-	limit := "2000000"
-	_, err := kadm.NewClient(k.Client(t)).AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "max.message.bytes", Value: &limit}}, topic+".copy")
-	require.NoError(t, err)
+	limitBatches(t, k, topic+".copy", "2000000")
 	m.caughtUp(t, topic)
 	m.stop(t)
 	requireCopy(t, k.Bootstrap(), k.Bootstrap(), topic, topic+".copy", written)
+}
+
+// limitBatches sets the largest batch that a topic takes, in bytes.
+func limitBatches(t *testing.T, k *kafkatest.Cluster, topic, limit string) {
+	t.Helper()
+	_, err := kadm.NewClient(k.Client(t)).AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "max.message.bytes", Value: &limit}}, topic)
+	require.NoError(t, err)
 }

@@ -95,6 +95,11 @@ func paused(on bool) func(*api.Partition) {
 	}
 }
 
+// RetryDeadLetters finds none.
+func (*crew) RetryDeadLetters(_ context.Context, topic string) (api.DeadLetters, error) {
+	return api.DeadLetters{Topic: topic}, nil
+}
+
 // PauseTopic pauses at once.
 func (c *crew) PauseTopic(_ context.Context, topic string, on bool) error {
 	return c.each(func(p *api.Partition) bool { return p.Topic == topic }, paused(on))
