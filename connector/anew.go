@@ -53,6 +53,13 @@ func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoi
 			return at, nil, storeError("store events", err)
 		}
 		next.SourceOffset, next.TargetOffset, next.LeaderEpoch, tell = a.To, cmp.Or(a.End, at.TargetOffset), -1, func() {}
+	case mirror.Lost:
+		number, _ := t.align.Target(at.Partition.Partition)
+		end, err := c.targetEnd(ctx, t, route.Partition{Topic: t.topic.Target, Partition: number})
+		if err != nil {
+			return at, nil, err
+		}
+		next.TargetOffset = end // what lies before it is as the lane has told
 	case mirror.Recreated, mirror.Uncounted: // the former shows in the topic's id
 	}
 	return next, tell, nil

@@ -1,8 +1,10 @@
 package connector
 
 import (
+	"context"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -139,4 +141,22 @@ func TestNewEpochBeginsBehindDeletedRecords(t *testing.T) {
 	again, err := c.continueFrom(t.Context(), pair, next, anew)
 	require.NoError(t, err)
 	require.Equal(t, next, again, "somebody has seen to it already")
+}
+
+// What the target has lost, or had before it was made anew, is left behind by policy, with an event; elsewhere it halts.
+func TestTargetThatWasMadeAnewIsGoneOnWithByPolicy(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	c.cfg.On.TargetLost = mirror.Continue
+	pair, part := one(t, c, nil)
+	at := positionOf(t, c, part)
+	at.TargetTopicID, pair.target.ID = route.TopicID{1}, route.TopicID{2}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := c.continueFrom(ctx, pair, at, mirror.Anew{})
+	require.ErrorContains(t, err, "target: ", "its end can't be asked for here")
+	c.renewals.replace(pair.target.ID)
+	_, err = c.continueFrom(t.Context(), pair, at, mirror.Anew{})
+	require.ErrorContains(t, err, "which it had before it was made anew")
+	require.Empty(t, c.deps.Events.Since(0))
 }

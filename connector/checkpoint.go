@@ -251,6 +251,15 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 	moved := was.told && was.goes != goes
 	var tell func()
 	switch {
+	case differ(at.TargetTopicID, t.target.ID) && c.cfg.On.TargetLost == mirror.Continue:
+		next, tell, err := c.retargeted(ctx, t, at, next)
+		if err != nil {
+			return at, err
+		}
+		if next, err = c.newEpoch(ctx, at, next); err == nil {
+			tell()
+		}
+		return next, err
 	case differ(at.TargetTopicID, t.target.ID):
 		return at, &haltError{fmt.Errorf("target topic %s has the id %s, the positions are of one with the id %s: it was recreated, or the mapping was changed and %s went to another topic before; "+
 			"undo that, or copy anew: causeway partitions reset --to earliest",
@@ -292,6 +301,26 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 		tell() // once: a beginning that fails is tried again
 	}
 	return next, err
+}
+
+// retargeted moves a checkpoint to the target topic as it is now, which is another one: by policy what the old one had is left behind.
+func (c *Connector) retargeted(ctx context.Context, t *pair, at, next offsets.Checkpoint) (offsets.Checkpoint, func(), error) {
+	if c.renewals.replaced(t.target.ID) {
+		return at, nil, fmt.Errorf("target: a broker still knows topic %s by the id %s, which it had before it was made anew", t.topic.Target, t.target.ID)
+	}
+	number, _ := t.align.Target(at.Partition.Partition)
+	end, err := c.targetEnd(ctx, t, route.Partition{Topic: t.topic.Target, Partition: number})
+	if err != nil {
+		return at, nil, err
+	}
+	next.TargetTopicID, next.TargetOffset = t.target.ID, end
+	return next, func() {
+		c.renewals.replace(at.TargetTopicID)
+		c.deps.Events.Emit(events.Of(at.Partition, events.TargetChanged, events.Error,
+			"went on in the target topic as it is now, which lacks what was copied before").Range(at.SourceOffset, at.SourceOffset).
+			Because(fmt.Sprintf("topic id %s, was %s", t.target.ID, at.TargetTopicID)))
+		c.unsure(at, "the target topic was made anew")
+	}, nil
 }
 
 // newEpoch stores next, in the epoch after that of at, in place of at.

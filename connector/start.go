@@ -464,12 +464,12 @@ func (c *Connector) leaveOutUnknown(t *pair) {
 
 // run joins the two ends with a lane.
 func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.Checkpoint) {
-	number, _ := t.align.Target(p.source.Partition)
+	number, shared := t.align.Target(p.source.Partition)
 	target := route.Partition{Topic: t.topic.Target, Partition: number}
 	slot := c.producer.Slot(target)
 	plan := mirror.Plan{
 		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
-		On:             c.cfg.On,
+		On: c.cfg.On, Shared: shared,
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
 	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 || p.anew.Cause == mirror.Gone && at.SourceOffset == p.anew.To {

@@ -158,7 +158,7 @@ func (l *Lane) recountLocked(end uint64) {
 	}
 	if t := &o.tail; t.places == 1 && t.place != o.walkTo {
 		c.Sequence = offsets.Plus(c.Sequence, int32(offsets.Ahead(t.place, o.walkTo)))
-		t.places = 0
+		t.places, l.pos.shifted = 0, true
 		l.resetLocked()
 		l.enterLocked(walking)
 		return

@@ -68,7 +68,7 @@ func (l *Lane) passLocked() {
 		l.beyondLocked(stored)
 		gap = Anew{To: l.in.gap, Lost: lost - stored, End: o.tail.end}
 		l.counts.stored(offsets.Ahead(c.Sequence, o.walkTo))
-		c.SourceOffset, c.LeaderEpoch, c.Sequence = l.in.position, l.in.epoch, o.ready
+		c.SourceOffset, c.LeaderEpoch, c.Sequence, l.pos.shifted = l.in.position, l.in.epoch, o.ready, true
 		l.movedLocked()
 		l.resetLocked()
 		l.in.gap = gap.To // nothing is read from here on
@@ -103,7 +103,7 @@ func (l *Lane) countOverLocked(lost int64) {
 	l.beyondLocked(lost)
 	next := offsets.Plus(o.ready, int32(lost))
 	l.counts.stored(offsets.Ahead(c.Sequence, next))
-	c.Sequence = next
+	c.Sequence, l.pos.shifted = next, true
 	l.pos.note = skipped(l.in.position, l.in.gap)
 	c.SourceOffset, c.LeaderEpoch, l.in.unstored = l.in.gap, -1, l.in.gap
 	l.movedLocked()
@@ -116,7 +116,7 @@ func (l *Lane) countOverLocked(lost int64) {
 // leader epoch is not known.
 func (l *Lane) intrudedLocked(e *entry, base route.Offset) {
 	c := &l.pos.checkpoint
-	if c.Opened || c.ProducerEpoch == 0 || c.LeaderEpoch >= 0 || c.TargetOffset < 0 {
+	if l.plan.Shared || c.Opened || c.ProducerEpoch == 0 || c.LeaderEpoch >= 0 || c.TargetOffset < 0 {
 		return
 	}
 	if int64(base-c.TargetOffset) > offsets.Ahead(c.Sequence, e.seq) {

@@ -227,6 +227,12 @@ func (l *Lane) recoveredLocked() {
 	l.pos.lastError = ""
 }
 
+// unmendedLocked says that a halt has a reason which time alone can't have mended.
+func (l *Lane) unmendedLocked() bool {
+	f := l.out.fault
+	return l.refusedLocked() && l.out.excess > 0 || f != nil && f.Code == codeForeign
+}
+
 // Retry ends a halt, by an operator's wish.
 func (l *Lane) Retry() { l.retry(true) }
 
@@ -244,7 +250,7 @@ func (l *Lane) retry(asked bool) {
 		l.in.fault, l.in.retried = nil, true
 		l.wake.Source()
 	}
-	if l.out.phase == halted && l.pos.anew.Cause == 0 && (asked || !l.refusedLocked() || l.out.excess == 0) {
+	if l.out.phase == halted && l.pos.anew.Cause == 0 && (asked || !l.unmendedLocked()) {
 		l.out.phase = asking
 		l.wake.Sink()
 	}

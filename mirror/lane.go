@@ -24,6 +24,8 @@ type Plan struct {
 	NoZstd bool
 	// IDExpiration is the target's producer.id.expiration.ms; an id that was silent for half of it is asked about again. 0 = unknown.
 	IDExpiration time.Duration
+	// Shared: other partitions of the source go to the same target partition, or may.
+	Shared bool
 	// On is what becomes of the partition in trouble.
 	On Policies
 	// Left is what right before the checkpoint is not copied, if something is not, as the lane before this one said: LeftOut or Gone.
@@ -79,6 +81,8 @@ type progress struct {
 	unstored    time.Time // since when the checkpoint is not what is stored; zero when it is
 	behindSince time.Time // since when the source's end lies beyond the acked position
 	halted      bool      // an event told of it, so its end must be told too
+	shifted     bool      // the checkpoint's sequence was set right, and its target offset does not belong to it
+	foreign     bool      // an event told of another writer
 	changed     bool      // an event told that the target does not hold what it acknowledged; until it acknowledges something
 	// doubted: the target or the store knows of an owner of another epoch, so what is stored must be read again.
 	doubted   bool

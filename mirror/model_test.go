@@ -38,6 +38,7 @@ type world struct {
 	conns   []*conn
 	variant variant
 	calm    bool                                  // no faults any more
+	visits  int                                   // of the foreign writer
 	told    map[events.Type]map[route.Offset]bool // what owners have told of offsets
 }
 
@@ -184,6 +185,7 @@ func answered(q *request, base route.Offset, f *route.Fault) {
 
 // foreign lets someone else write to the partition.
 func (w *world) foreign() {
+	w.visits++
 	w.target.produce(w.target.leader, &request{stored: stored{id: foreignID, seq: int32(w.rng.IntN(1 << 30)), numbers: []int{-1}}})
 }
 

@@ -265,7 +265,11 @@ func (l *Lane) Answer(all bool, base route.Offset, f *route.Fault) {
 	case all && l.elsewhereLocked(i, base):
 		l.failedLocked(l.targetChangedLocked(base))
 	case all:
+		foreign := l.foreignLocked(i, base)
 		l.ackedLocked(i, base, now)
+		if foreign != nil && l.plan.On.ForeignWriter == Halt {
+			l.failedLocked(foreign)
+		}
 	default: // appended by the leader and by nobody else yet: proves nothing, frees nothing, moves nothing
 	}
 	if o.phase == failing && o.flying.len() == 0 {
@@ -338,7 +342,7 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 		l.counts.stored(offsets.Ahead(c.Sequence, o.walkTo))
 	}
 	c.SourceOffset, c.Sequence, c.LeaderEpoch, c.Opened, c.AckedAt = e.next, e.end(), e.epoch, true, now
-	o.heard, o.stamp = now, e.batch.MaxTimestamp()
+	o.heard, o.stamp, l.pos.shifted = now, e.batch.MaxTimestamp(), false
 	c.TargetOffset = route.NoOffset
 	if base >= 0 {
 		c.TargetOffset = base + route.Offset(e.records)

@@ -34,6 +34,10 @@ type Policies struct {
 	Recreated Policy
 	// Diverged: the source lost records that were copied, in an unclean election. Continue goes on where its log parts from what was read.
 	Diverged Policy
+	// TargetLost: the target does not hold what it acknowledged, or is another topic of the same name. Continue leaves that as it is.
+	TargetLost Policy
+	// ForeignWriter: somebody else writes to the target partition.
+	ForeignWriter Policy
 	// Oversized: the target refuses a record for its size. Raise is the connector's work; the lane halts meanwhile.
 	Oversized Policy
 	// Refused: the target refuses a record for what it is, a timestamp or a missing key. A missing right always halts.
@@ -54,7 +58,8 @@ func (p Policies) refusal(code string) (Policy, string) {
 // byKey are the policies by the trouble's key in route.Policies.
 func (p *Policies) byKey() map[string]*Policy {
 	return map[string]*Policy{
-		"truncated": &p.Truncated, "recreated": &p.Recreated, "diverged": &p.Diverged, "oversized": &p.Oversized, "refused": &p.Refused,
+		"truncated": &p.Truncated, "recreated": &p.Recreated, "diverged": &p.Diverged, "target_lost": &p.TargetLost,
+		"foreign_writer": &p.ForeignWriter, "oversized": &p.Oversized, "refused": &p.Refused,
 	}
 }
 
@@ -95,6 +100,7 @@ const (
 	Again                      // the source's log is to be copied again from its first record
 	LeftOut                    // the target refuses a record, and all before it is acknowledged: it goes on behind that
 	Gone                       // the source deleted records before they were copied, and all before them is on the target: it goes on behind them
+	Lost                       // the target does not hold what it acknowledged: it goes on from the checkpoint all the same
 )
 
 // Anew says that a partition is to be started anew, in a new epoch, and from where.
@@ -122,7 +128,7 @@ func (a Anew) note() string {
 		return fmt.Sprintf("the record at offset %d was left out: %s", a.At, a.Kind)
 	case Gone:
 		return a.Why
-	case Recreated, Uncounted, Parted, Again:
+	case Recreated, Uncounted, Parted, Again, Lost:
 	}
 	return ""
 }

@@ -21,7 +21,7 @@ func (w *world) renewed(a Anew) bool {
 		return w.variant.refusals
 	case Gone:
 		return w.variant.truncates
-	case Recreated, Uncounted, Parted, Again:
+	case Recreated, Uncounted, Parted, Again, Lost:
 	}
 	return false
 }
@@ -108,6 +108,9 @@ func (w *world) passed(o *owner) bool {
 
 // listen hears what an owner has told.
 func (w *world) listen(o *owner) {
+	if o.lane.pos.foreign && w.visits == 0 && !w.variant.truncates { // where a gap was counted over, a new owner does not know it
+		broken("another writer is told of, and there is none")
+	}
 	if !w.variant.truncates {
 		return
 	}

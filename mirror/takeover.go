@@ -171,6 +171,9 @@ func (l *Lane) doubtLocked(code, why string) {
 		}
 		l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, message).Range(c.SourceOffset, c.SourceOffset).Because(why))
 	}
+	if l.plan.On.TargetLost == Continue && code != codeOtherEpoch {
+		l.anewLocked(Anew{Cause: Lost, Why: why})
+	}
 	l.haltLocked(o.fault)
 }
 

@@ -11,8 +11,8 @@ func Policies() map[string][]string {
 		"recreated":      {"continue", "halt", "recopy"},
 		"diverged":       {"halt", "continue", "recopy"},
 		"deleted":        {"halt"},
-		"target_lost":    {"halt"},
-		"foreign_writer": {"continue"},
+		"target_lost":    {"halt", "continue"},
+		"foreign_writer": {"continue", "halt"},
 		"oversized":      {"halt", "skip", "dead-letter", "raise"},
 		"refused":        {"halt", "skip", "dead-letter"},
 	}
