@@ -154,6 +154,7 @@ func partitionLister() lister[Partition] {
 			"topic":              func(a, b *Partition) int { return cmp.Compare(a.Topic, b.Topic) },
 			"state":              func(a, b *Partition) int { return cmp.Compare(a.State, b.State) },
 			"lag_records":        func(a, b *Partition) int { return cmp.Compare(a.LagRecords, b.LagRecords) },
+			"lag_bytes":          func(a, b *Partition) int { return cmp.Compare(a.LagBytes, b.LagBytes) },
 			"lag_seconds":        func(a, b *Partition) int { return cmp.Compare(a.LagSeconds, b.LagSeconds) },
 			"records_per_second": func(a, b *Partition) int { return cmp.Compare(a.RecordsPerSecond, b.RecordsPerSecond) },
 			"bytes_per_second":   func(a, b *Partition) int { return cmp.Compare(a.BytesPerSecond, b.BytesPerSecond) },

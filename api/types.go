@@ -67,6 +67,7 @@ type Partition struct {
 	Committed        route.Offset `json:"committed"`
 	TargetEnd        route.Offset `json:"target_end"`
 	LagRecords       int64        `json:"lag_records"`
+	LagBytes         int64        `json:"lag_bytes"` // about
 	LagSeconds       float64      `json:"lag_seconds"`
 	RecordsPerSecond float64      `json:"records_per_second"`
 	BytesPerSecond   float64      `json:"bytes_per_second"`

@@ -23,13 +23,13 @@ type Status struct {
 	Uptime                           time.Duration
 }
 
-// PartitionStatus is one partition. Offsets are route.NoOffset when not known, LagRecords -1.
+// PartitionStatus is one partition. Offsets are route.NoOffset when not known, LagRecords and LagBytes -1.
 type PartitionStatus struct {
 	Source, Target                               route.Partition
 	State, Reason                                string
 	SourceStart, SourceEnd, SourceLastStable     route.Offset
 	Position, Acked, Committed, TargetEnd        route.Offset
-	LagRecords                                   int64
+	LagRecords, LagBytes                         int64
 	LagSeconds, RecordsPerSecond, BytesPerSecond float64
 	Path, LastError                              string
 	RecordsTotal, BytesTotal                     int64
@@ -73,7 +73,7 @@ func (c *Connector) Status() Status {
 		if p := &s.Partitions[i]; p.State == string(mirror.Mirroring) {
 			t := c.fetchers.Trouble(p.Source)
 			if t != nil && slices.Contains([]string{"INCONSISTENT_TOPIC_ID", "UNKNOWN_TOPIC_ID", "UNKNOWN_TOPIC_OR_PARTITION"}, t.Code) {
-				p.LagRecords = -1 // the ends that are known may be of a topic that is no more
+				p.LagRecords, p.LagBytes = -1, -1 // the ends that are known may be of a topic that is no more
 			}
 			if t != nil && time.Since(t.Since) > troubleAfter {
 				p.State, p.Reason = string(mirror.Degraded), "source: "+t.Code
@@ -110,7 +110,7 @@ func (c *Connector) waiting() map[mirror.State]int {
 
 func unstarted(p *partition, paused bool) PartitionStatus {
 	s := PartitionStatus{
-		Source: p.source, Target: p.target, State: string(mirror.Starting), Reason: p.reason, LastError: p.reason, Path: "raw", LagRecords: -1,
+		Source: p.source, Target: p.target, State: string(mirror.Starting), Reason: p.reason, LastError: p.reason, Path: "raw", LagRecords: -1, LagBytes: -1,
 		SourceStart: -1, SourceEnd: -1, SourceLastStable: -1, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1,
 	}
 	switch {
@@ -126,7 +126,7 @@ func running(l mirror.Status) PartitionStatus {
 	s := PartitionStatus{
 		Source: l.Source, Target: l.Target, State: string(l.State), Reason: l.Reason, SourceStart: l.Extent.Start, SourceEnd: l.Extent.End,
 		SourceLastStable: l.Extent.LastStable, Position: l.Position, Acked: l.Acked, Committed: l.Committed, TargetEnd: l.TargetEnd,
-		LagRecords: l.LagRecords, LagSeconds: l.LagSeconds, BytesPerSecond: l.BytesPerSecond, Path: "rewrite", LastError: l.LastError,
+		LagRecords: l.LagRecords, LagBytes: l.LagBytes, LagSeconds: l.LagSeconds, BytesPerSecond: l.BytesPerSecond, Path: "rewrite", LastError: l.LastError,
 		RecordsTotal: l.Records, BytesTotal: l.Bytes,
 	}
 	if l.Raw {

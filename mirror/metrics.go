@@ -41,6 +41,7 @@ func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane, w
 		lanes:      lanes,
 		waiting:    waiting,
 		lag:        prometheus.NewDesc("causeway_lag_records", "Source records not yet acknowledged by the target.", []string{"topic", "partition"}, labels),
+		lagBytes:   prometheus.NewDesc("causeway_lag_bytes", "About what these records take, by the mean of those before.", []string{"topic", "partition"}, labels),
 		lagSeconds: prometheus.NewDesc("causeway_lag_seconds", "How long the partition has been behind its source's end, by own observation.", []string{"topic", "partition"}, labels),
 		partitions: prometheus.NewDesc("causeway_partitions", "Partitions by state.", []string{"state"}, labels),
 		commitAge:  prometheus.NewDesc("causeway_commit_age_seconds", "Age of the oldest acknowledged position that is not committed.", nil, labels),
@@ -115,15 +116,16 @@ func (c *counts) stored(records int64) {
 
 // gauges are computed when they are scraped, so that a partition that has left leaves no series behind.
 type gauges struct {
-	lanes                                  func() []*Lane
-	waiting                                func() map[State]int // partitions without a lane; may be nil
-	lag, lagSeconds, partitions, commitAge *prometheus.Desc
+	lanes                                            func() []*Lane
+	waiting                                          func() map[State]int // partitions without a lane; may be nil
+	lag, lagBytes, lagSeconds, partitions, commitAge *prometheus.Desc
 }
 
 // Describe lists the gauges.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	ch <- g.lag
 	ch <- g.lagSeconds
+	ch <- g.lagBytes
 	ch <- g.partitions
 	ch <- g.commitAge
 }
@@ -140,6 +142,9 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		if s.LagRecords >= 0 {
 			ch <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, float64(s.LagRecords), labels...)
 			ch <- prometheus.MustNewConstMetric(g.lagSeconds, prometheus.GaugeValue, s.LagSeconds, labels...)
+		}
+		if s.LagBytes >= 0 {
+			ch <- prometheus.MustNewConstMetric(g.lagBytes, prometheus.GaugeValue, float64(s.LagBytes), labels...)
 		}
 	}
 	if g.waiting != nil {

@@ -33,6 +33,7 @@ type Status struct {
 	Committed      route.Offset // everything before it is known to be on the target after a restart
 	TargetEnd      route.Offset // after our last record
 	LagRecords     int64        // -1 until the source's end is known
+	LagBytes       int64        // about, by the mean of what was copied here; -1 until that is known
 	LagSeconds     float64
 	Uncommitted    time.Duration // since when an acknowledged position waits for its commit
 	BytesPerSecond float64
@@ -58,6 +59,7 @@ func (l *Lane) Status() Status {
 	if end := l.endLocked(); end >= 0 {
 		s.LagRecords = max(int64(end-c.SourceOffset), 0)
 	}
+	s.LagBytes = lagBytes(s)
 	l.lagLocked(now)
 	if s.LagRecords > 0 && !l.pos.behindSince.IsZero() {
 		s.LagSeconds = now.Sub(l.pos.behindSince).Seconds()
@@ -66,6 +68,18 @@ func (l *Lane) Status() Status {
 		s.Uncommitted = now.Sub(l.pos.unstored)
 	}
 	return s
+}
+
+// lagBytes is what the records that lack take as batches on the wire, if they are like those that were copied since the lane began. No broker tells it.
+func lagBytes(s Status) int64 {
+	switch {
+	case s.LagRecords == 0:
+		return 0
+	case s.LagRecords < 0 || s.Records == 0:
+		return -1
+	default:
+		return int64(float64(s.LagRecords) * float64(s.Bytes) / float64(s.Records))
+	}
 }
 
 // endLocked is where the source's log ends for us: the last stable offset, since what lies behind it may still be aborted, unless that is copied too.

@@ -93,6 +93,9 @@ func (v *view) partition(t *controller.Term, s *controller.State, topic controll
 	if lag, ok := t.Lag(p); ok && (!told || one.LagRecords < 0 || one.State == api.StatePaused) { // a paused one looks at nothing
 		one.SourceLastStable, one.Committed = lag.End, lag.Committed
 		one.LagRecords, one.LagSeconds = lag.Records, lag.Time.Seconds()
+		if one.LagBytes = 0; lag.Records > 0 {
+			one.LagBytes = -1 // only a worker that has copied some knows about how large they are
+		}
 	}
 	return one
 }

@@ -79,6 +79,8 @@ func overview() row {
 func topics() row {
 	return row{"Topics", []panel{
 		graph("Lag", "short", "Records not acknowledged yet, the ten topics with most.", query{"topk(10, sum by (topic) (causeway_lag_records" + ofTopic + "))", "{{topic}}"}),
+		graph("Lag in bytes", "bytes", "About what these records take, by the mean of those before, the ten topics with most.",
+			query{"topk(10, sum by (topic) (causeway_lag_bytes" + ofTopic + "))", "{{topic}}"}),
 		graph("Behind", "s", "How long the topic's last partition has been behind, the ten with most.", query{"topk(10, max by (topic) (causeway_lag_seconds" + ofTopic + "))", "{{topic}}"}),
 		graph("Records a second", "short", "The ten topics with most.", query{"topk(10, sum by (topic) (rate(causeway_records_total" + ofTopic + rate + ")))", "{{topic}}"}),
 		graph("Bytes a second", "Bps", "The ten topics with most.", query{"topk(10, sum by (topic) (rate(causeway_bytes_total" + ofTopic + rate + ")))", "{{topic}}"}),

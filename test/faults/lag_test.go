@@ -123,15 +123,26 @@ func (m *mirrorer) limit(t *testing.T, topic string, records int) {
 	require.Equal(t, http.StatusAccepted, resp.StatusCode)
 }
 
-// judged is what brokers said at one time: how far the source can be read, and how far the copy has come.
+// judged is what brokers said at one time: how far the source can be read, how far the copy has come, and how many bytes it is short of the source.
 type judged struct {
-	at             time.Time
-	stable, copied []int64
+	at                    time.Time
+	stable, copied, short []int64
 }
 
 func judge(t *testing.T, k *kafkatest.Cluster, topic, to string) judged {
 	t.Helper()
-	return judged{at: time.Now(), stable: stableOf(t, k, topic), copied: endsOf(t, k, to)}
+	j := judged{at: time.Now(), stable: stableOf(t, k, topic), copied: endsOf(t, k, to)}
+	j.short = make([]int64, len(j.stable))
+	dirs, err := kadm.NewClient(k.Client(t)).DescribeAllLogDirs(t.Context(), nil)
+	require.NoError(t, err)
+	dirs.Each(func(d kadm.DescribedLogDir) {
+		for p := range j.short {
+			source, _ := d.Topics.Lookup(topic, int32(p))
+			copied, _ := d.Topics.Lookup(to, int32(p))
+			j.short[p] += source.Size - copied.Size
+		}
+	})
+	return j
 }
 
 // TestC31LagIsWhatAnIndependentReaderFinds asks the mirror at random moments, while it falls behind and while it catches up: what it says of each
@@ -146,8 +157,10 @@ func TestC31LagIsWhatAnIndependentReaderFinds(t *testing.T) {
 	m.start(t)
 	m.flowing(t, k, topic)
 	m.limit(t, topic, 1000)
-	f := startPlainFeed(t, k.Bootstrap(), topic, 3000)
-	history, asked, deepest := []judged{judge(t, k, topic, to)}, 0, int64(0)
+	f := feedTurns(t, k.Bootstrap(), func(turn int) kafkatest.LoadOptions { // of one size, or a mean would tell little of what is to come
+		return kafkatest.LoadOptions{Topic: topic, First: turn * 1500, Records: 1500, Rate: 3000}
+	})
+	history, asked, deepest, limited := []judged{judge(t, k, topic, to)}, 0, int64(0), true
 	ask := func() {
 		pass(t, upTo(400*time.Millisecond))
 		places := m.places(t, topic)
@@ -168,6 +181,11 @@ func TestC31LagIsWhatAnIndependentReaderFinds(t *testing.T) {
 			require.LessOrEqual(t, p.Acked+p.LagRecords, now.stable[i], "%d: beyond the source's end", i)
 			require.GreaterOrEqual(t, p.Acked, before.copied[i], "%d: behind the copy of %v ago", i, now.at.Sub(before.at))
 			require.LessOrEqual(t, p.Acked, now.copied[i], "%d: beyond the copy", i)
+			if limited && p.LagRecords > 1000 { // of few it says little, and soon it is another
+				about := now.short[i]
+				require.Greater(t, p.LagBytes, about/3, "%d: bytes", i)
+				require.Less(t, p.LagBytes, about*3, "%d: bytes", i)
+			}
 			require.GreaterOrEqual(t, metrics[i], float64(before.stable[i]-now.copied[i]))
 			require.LessOrEqual(t, metrics[i], float64(now.stable[i]-before.copied[i]))
 		}
@@ -178,6 +196,7 @@ func TestC31LagIsWhatAnIndependentReaderFinds(t *testing.T) {
 	require.Greater(t, deepest, int64(1000), "it has never been behind")
 	require.Greater(t, m.metric(t, "causeway_lag_seconds", topic, 0), 2.0)
 	m.limit(t, topic, 0)
+	limited = false
 	written := f.end(t)
 	for range 5 {
 		ask()
@@ -191,8 +210,12 @@ func TestC31LagIsWhatAnIndependentReaderFinds(t *testing.T) {
 	idle := func() bool {
 		places := m.places(t, topic)
 		for i, p := range places {
-			lag := max(float64(p.LagRecords), p.LagSeconds, m.metric(t, "causeway_lag_records", topic, i), m.metric(t, "causeway_lag_seconds", topic, i))
-			if p.LagRecords != 0 || lag != 0 {
+			for _, unit := range []string{"records", "bytes", "seconds"} {
+				if m.metric(t, "causeway_lag_"+unit, topic, i) != 0 {
+					return false
+				}
+			}
+			if p.LagRecords != 0 || p.LagBytes != 0 || p.LagSeconds != 0 {
 				return false
 			}
 		}

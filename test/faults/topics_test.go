@@ -105,6 +105,7 @@ type place struct {
 	Acked      int64   `json:"acked"`
 	Committed  int64   `json:"committed"`
 	LagRecords int64   `json:"lag_records"`
+	LagBytes   int64   `json:"lag_bytes"`
 	LagSeconds float64 `json:"lag_seconds"`
 }
 

@@ -100,7 +100,7 @@ func (e *Engine) Snapshot() api.Snapshot {
 			Worker: e.worker, State: p.State, Reason: p.Reason,
 			SourceStart: p.SourceStart, SourceEnd: p.SourceEnd, SourceLastStable: p.SourceLastStable,
 			Position: p.Position, Acked: p.Acked, Committed: p.Committed, TargetEnd: p.TargetEnd,
-			LagRecords: p.LagRecords, LagSeconds: p.LagSeconds, RecordsPerSecond: p.RecordsPerSecond, BytesPerSecond: p.BytesPerSecond,
+			LagRecords: p.LagRecords, LagBytes: p.LagBytes, LagSeconds: p.LagSeconds, RecordsPerSecond: p.RecordsPerSecond, BytesPerSecond: p.BytesPerSecond,
 			Path: p.Path, LastError: p.LastError,
 		}
 	}
