@@ -81,7 +81,7 @@ type progress struct {
 	unstored    time.Time // since when the checkpoint is not what is stored; zero when it is
 	behindSince time.Time // since when the source's end lies beyond the acked position
 	halted      bool      // an event told of it, so its end must be told too
-	shifted     bool      // the checkpoint's sequence was set right, and its target offset does not belong to it
+	shifted     bool      // the checkpoint's target offset is not that of this lane's last acknowledgement
 	foreign     bool      // an event told of another writer
 	changed     bool      // an event told that the target does not hold what it acknowledged; until it acknowledges something
 	// doubted: the target or the store knows of an owner of another epoch, so what is stored must be read again.
@@ -97,6 +97,7 @@ type progress struct {
 func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l := &Lane{plan: plan, stream: s, wake: wake, restless: true}
 	l.pos.checkpoint, l.pos.committed, l.pos.begun = at, at.SourceOffset, at.LeaderEpoch
+	l.pos.shifted = true // what the target partition got meanwhile may be of one that shared it
 	l.beginLocked()
 	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
