@@ -14,7 +14,7 @@ func BenchmarkListOf10000Partitions(b *testing.B) {
 	for i := range cap(parts) {
 		parts = append(parts, Partition{
 			Topic: "topic-" + strconv.Itoa(i/10), Partition: int32(i % 10), TargetTopic: "topic-" + strconv.Itoa(i/10), TargetPartition: int32(i % 10),
-			Worker: "worker_1", State: StateMirroring, SourceEnd: 1234, SourceLastStable: 1234, Position: 1234, Acked: 1234, Committed: 1234, TargetEnd: 1234,
+			Worker: "worker_1", State: StateMirroring, Extent: Extent{SourceEnd: 1234, SourceLastStable: 1234}, Position: 1234, Acked: 1234, Committed: 1234, TargetEnd: 1234,
 		})
 	}
 	page, err := parsePage(url.Values{"limit": {strconv.Itoa(maxLimit)}})

@@ -103,7 +103,7 @@ func operated(t *testing.T, o *fakeOperator, leads bool) *Server {
 	deps := Deps{
 		Log: hclog.NewNullLogger(), Registry: prometheus.NewRegistry(), Operator: o, Identity: Identity{Role: "standalone", Worker: "w1", Route: r},
 		Mirror: &fakeMirror{snapshot: Snapshot{State: StateMirroring, Partitions: []Partition{
-			{Topic: "orders", Partition: 2, State: StateMirroring, SourceStart: 100, SourceEnd: 200}, {Topic: "orders", Partition: 3, SourceStart: -1, SourceEnd: -1},
+			{Topic: "orders", Partition: 2, State: StateMirroring, Extent: Extent{SourceStart: 100, SourceEnd: 200}}, {Topic: "orders", Partition: 3, Extent: Extent{SourceStart: -1, SourceEnd: -1}},
 		}}},
 	}
 	if leads {

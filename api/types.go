@@ -52,16 +52,16 @@ const (
 
 // Partition is one source partition as the API shows it. Offsets are -1 where they are not known.
 type Partition struct {
-	Topic            string       `json:"topic"`
-	Partition        int32        `json:"partition"`
-	TargetTopic      string       `json:"target_topic"`
-	TargetPartition  int32        `json:"target_partition"`
-	Worker           string       `json:"worker"`
-	State            string       `json:"state"`
-	Reason           string       `json:"reason"`
-	SourceStart      route.Offset `json:"source_start"`
-	SourceEnd        route.Offset `json:"source_end"`
-	SourceLastStable route.Offset `json:"source_last_stable"`
+	Topic           string `json:"topic"`
+	Partition       int32  `json:"partition"`
+	TargetTopic     string `json:"target_topic"`
+	TargetPartition int32  `json:"target_partition"`
+	Worker          string `json:"worker"`
+	State           string `json:"state"`
+	Reason          string `json:"reason"`
+
+	Extent
+
 	Position         route.Offset `json:"position"`
 	Acked            route.Offset `json:"acked"`
 	Committed        route.Offset `json:"committed"`
@@ -73,6 +73,13 @@ type Partition struct {
 	BytesPerSecond   float64      `json:"bytes_per_second"`
 	Path             string       `json:"path"` // raw or rewrite
 	LastError        string       `json:"last_error"`
+}
+
+// Extent is what the source has of a partition.
+type Extent struct {
+	SourceStart      route.Offset `json:"source_start"`
+	SourceEnd        route.Offset `json:"source_end"`
+	SourceLastStable route.Offset `json:"source_last_stable"`
 }
 
 // Topic is the sum of a topic's partitions.

@@ -208,7 +208,7 @@ func refusedPartitions(t cluster.Topic, err error) []api.Partition {
 	for p := range t.Partitions {
 		parts[p] = api.Partition{
 			Topic: t.Name, Partition: p, TargetPartition: p, State: api.StateHalted, Reason: err.Error(), LastError: err.Error(),
-			SourceStart: -1, SourceEnd: -1, SourceLastStable: -1, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1, LagRecords: -1, LagBytes: -1,
+			Extent: api.Extent{SourceStart: -1, SourceEnd: -1, SourceLastStable: -1}, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1, LagRecords: -1, LagBytes: -1,
 		}
 	}
 	return parts

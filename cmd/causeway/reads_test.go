@@ -50,7 +50,7 @@ func serveAPI(t *testing.T, partitions int) (base string, log *events.Log, mirro
 	for p := range partitions {
 		mirror.state.Partitions = append(mirror.state.Partitions, api.Partition{
 			Topic: "orders", Partition: int32(p), TargetTopic: "a.orders", TargetPartition: int32(p), State: api.StateMirroring,
-			SourceEnd: 1234, Acked: 1230, Committed: -1, LagRecords: 4, Path: "raw", RecordsPerSecond: 10,
+			Extent: api.Extent{SourceEnd: 1234}, Acked: 1230, Committed: -1, LagRecords: 4, Path: "raw", RecordsPerSecond: 10,
 		})
 	}
 	server, err := api.New(api.DefaultConfig(), api.Deps{

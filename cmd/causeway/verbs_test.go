@@ -381,7 +381,7 @@ func TestOffsetsAreShownSavedAndSet(t *testing.T) {
 	alone := newFakeOperator()
 	mirror := &shownMirror{}
 	for p, committed := range []route.Offset{120, 0, -1} {
-		mirror.state.Partitions = append(mirror.state.Partitions, api.Partition{Topic: "orders", Partition: int32(p), Committed: committed, SourceEnd: 5000})
+		mirror.state.Partitions = append(mirror.state.Partitions, api.Partition{Topic: "orders", Partition: int32(p), Committed: committed, Extent: api.Extent{SourceEnd: 5000}})
 	}
 	alone.mirror = mirror
 	base := serve(t, apiOf(t, roleStandalone, &alone))

@@ -107,8 +107,8 @@ func (v *view) shown(s *controller.State, topic controller.Topic, p route.Partit
 	if one, told = last, last.Worker != "" && last.Worker == owner; !told {
 		one = api.Partition{
 			Topic: p.Topic, Partition: p.Partition, TargetPartition: p.Partition, Worker: owner,
-			SourceStart: route.NoOffset, Position: route.NoOffset, Acked: route.NoOffset, TargetEnd: route.NoOffset,
-			SourceEnd: route.NoOffset, SourceLastStable: route.NoOffset, Committed: route.NoOffset,
+			Extent:   api.Extent{SourceStart: route.NoOffset, SourceEnd: route.NoOffset, SourceLastStable: route.NoOffset},
+			Position: route.NoOffset, Acked: route.NoOffset, TargetEnd: route.NoOffset, Committed: route.NoOffset,
 		}
 		one.State, one.Reason = standing(s, topic, p, owner)
 		if quiet := v.crew.quiet(owner); quiet > 0 && one.State == api.StateMirroring {

@@ -193,7 +193,7 @@ func newCrew(topics, partitions int, trouble bool) *crew {
 		for n := range partitions {
 			p := api.Partition{
 				Topic: name, Partition: int32(n), TargetTopic: "sjc1." + name, TargetPartition: int32(n), Worker: c.workers[(t+n)%3].ID, State: api.StateMirroring,
-				SourceEnd: 1_000_000, Acked: 999_990, LagRecords: 10, LagSeconds: .2, RecordsPerSecond: float64(100 + t%50), BytesPerSecond: float64(40_000 + 100*t), Path: "raw",
+				Extent: api.Extent{SourceEnd: 1_000_000}, Acked: 999_990, LagRecords: 10, LagSeconds: .2, RecordsPerSecond: float64(100 + t%50), BytesPerSecond: float64(40_000 + 100*t), Path: "raw",
 			}
 			switch {
 			case trouble && t == 1 && n == 2:

@@ -98,7 +98,7 @@ func (e *Engine) Snapshot() api.Snapshot {
 		s.Partitions[i] = api.Partition{
 			Topic: p.Source.Topic, Partition: p.Source.Partition, TargetTopic: p.Target.Topic, TargetPartition: p.Target.Partition,
 			Worker: e.worker, State: p.State, Reason: p.Reason,
-			SourceStart: p.SourceStart, SourceEnd: p.SourceEnd, SourceLastStable: p.SourceLastStable,
+			Extent:   api.Extent{SourceStart: p.SourceStart, SourceEnd: p.SourceEnd, SourceLastStable: p.SourceLastStable},
 			Position: p.Position, Acked: p.Acked, Committed: p.Committed, TargetEnd: p.TargetEnd,
 			LagRecords: p.LagRecords, LagBytes: p.LagBytes, LagSeconds: p.LagSeconds, RecordsPerSecond: p.RecordsPerSecond, BytesPerSecond: p.BytesPerSecond,
 			Path: p.Path, LastError: p.LastError,
