@@ -9,6 +9,7 @@ import (
 	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/producer"
 	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/spill"
 )
 
 // Values of the settings that are words.
@@ -49,6 +50,8 @@ type Config struct {
 	LoopInterval time.Duration
 	// Limits are what all partitions of this worker together may take from the source.
 	Limits mirror.Limits
+	// Spill is what goes to disk while the target takes nothing; without MaxBytes nothing does.
+	Spill spill.Config
 }
 
 // DefaultConfig is what is right without a reason to change it.
@@ -56,7 +59,7 @@ func DefaultConfig() Config {
 	return Config{
 		Streams: 4, Fetchers: 4, MemoryBytes: 256 << 20, AckWindow: 1, CommitInterval: 5 * time.Second, ShutdownTimeout: 30 * time.Second,
 		Isolation: ReadCommitted, Start: StartEarliest, CreateTopics: true, On: mirror.DefaultPolicies(), DeadLetter: route.DefaultDeadLetter,
-		Merge: true, LoopInterval: 30 * time.Second,
+		Merge: true, LoopInterval: 30 * time.Second, Spill: spill.DefaultConfig(),
 	}
 }
 
@@ -110,6 +113,9 @@ func (c Config) Validate() error {
 	if c.Limits.RecordsPerSecond < 0 || c.Limits.BytesPerSecond < 0 {
 		bad("limits", c.Limits, "must not be negative; 0 = none")
 	}
+	if c.spills() {
+		faults = append(faults, c.Spill.Validate())
+	}
 	return errors.Join(append(faults, c.On.Validate())...)
 }
 
@@ -136,6 +142,9 @@ func (c Config) mirror() mirror.Config {
 	m.Streams, m.AckWindow, m.CommitInterval = c.Streams, c.AckWindow, c.CommitInterval
 	m.ReadUncommitted = c.Isolation == ReadUncommitted
 	m.LaneBytes = min(m.LaneBytes, int64(float64(c.MemoryBytes)*bufferShare)/4)
+	if c.spills() {
+		m.LaneBytes, m.LaneBatches = c.laneLimits(m.LaneBytes)
+	}
 	return m
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/causeway-mirror/causeway/producer"
 	"github.com/causeway-mirror/causeway/purgatory"
 	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/spool"
 	"github.com/causeway-mirror/causeway/wire"
 )
 
@@ -49,7 +50,7 @@ type Connector struct {
 	admin          administration
 	pool           *slab.Pool
 	mirror         *mirror.Mirror
-	fetchers       *fetcher.Fetchers
+	fetchers       reading
 	producer       *producer.Producer
 
 	kick   chan struct{}
@@ -98,6 +99,7 @@ type partition struct {
 	absent time.Time    // since when the source does not know its topic; zero: it does, or was not asked
 	lane   *mirror.Lane // nil until it runs
 	slot   *producer.Slot
+	line   *spool.Line // before the lane; nil where nothing spills
 	leave  bool
 	gone   bool          // being drained
 	left   chan struct{} // closed when it runs here no longer
@@ -139,7 +141,7 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 	fc := fetcher.DefaultConfig()
 	fc.Fetchers, fc.ReadCommitted, fc.Rack = cfg.Fetchers, cfg.Isolation == ReadCommitted, deps.Source.ClientRack
 	fc.MaxBytes = int32(min(int64(fc.MaxBytes), buffers/4))
-	c.fetchers = fetcher.New(fc, fetcher.Deps{
+	c.fetchers.Fetchers = fetcher.New(fc, fetcher.Deps{
 		Client: source, Pool: c.pool, Log: deps.Log.Named("fetcher"), Registerer: deps.Registerer, Route: label,
 	})
 	newMetrics(deps.Registerer, label, c.pool.Budget())
@@ -148,6 +150,9 @@ func New(cfg Config, deps Deps) (*Connector, error) {
 
 // Run mirrors until ctx ends, then drains, commits and returns. An error is the process's own fault: the store failed, or an invariant broke.
 func (c *Connector) Run(ctx context.Context) error {
+	if err := c.openSpool(); err != nil {
+		return err
+	}
 	// The parts outlive ctx: they are needed to drain.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -156,6 +161,9 @@ func (c *Connector) Run(ctx context.Context) error {
 	g.Go(func() error { return c.mirror.Run(work) })
 	g.Go(func() error { return c.producer.Run(work) })
 	g.Go(func() error { return c.fetchers.Run(work) })
+	if c.fetchers.spool != nil {
+		g.Go(func() error { return c.fetchers.spool.Run(work) })
+	}
 	control, ended := context.WithCancelCause(ctx)
 	g.Go(func() error {
 		<-work.Done() // a part failed: the control loop must not go on
@@ -174,7 +182,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	err = errors.Join(err, c.drainAll(work))
 	c.drains.Wait() // each has a deadline of its own
 	stop()
-	err = errors.Join(g.Wait(), err)
+	err = errors.Join(g.Wait(), err, c.closeSpool())
 	c.source.Close()
 	c.target.Close()
 	return c.verdict(errors.Join(err, c.admin.target.Close(), c.admin.source.Close()))
@@ -356,6 +364,7 @@ func (c *Connector) release(drain, late context.Context, p *partition) error {
 	c.fetchers.Remove(p.source)
 	err := c.mirror.Drain(drain, late, p.lane)
 	p.slot.Detach()
+	c.leaveLine(p)
 	c.mirror.Remove(p.lane) // also with unanswered batches: what it holds is given back with their answers
 	if err == nil {
 		return nil

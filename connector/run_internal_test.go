@@ -94,7 +94,7 @@ func TestPartitionThatLeavesWhileItBeginsIsNotFetched(t *testing.T) {
 	require.NoError(t, c.startTopic(t.Context(), pair))
 	c.drains.Wait()
 	require.Nil(t, h.then)
-	require.Zero(t, reflect.ValueOf(c.fetchers).Elem().FieldByName("members").Len())
+	require.Zero(t, reflect.ValueOf(c.fetchers.Fetchers).Elem().FieldByName("members").Len())
 }
 
 // After a clean end nothing is in flight behind the checkpoint, so a filter that was changed since duplicates nothing, and nothing of the kind

@@ -62,6 +62,7 @@ func (c *Connector) startAll(ctx context.Context, parts []*partition) (whole boo
 	}
 	if err := c.targets(ctx, names, byTopic, source); err != nil {
 		c.blocked(parts, fmt.Errorf("target: %w", err))
+		c.spillAlone(ctx, parts, source)
 		return false, err
 	}
 	all, faults := true, make([]error, len(names))
@@ -413,6 +414,9 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	if codec := recompression(t.configs); codec != "" && len(t.parts) > 0 {
 		c.deps.Log.Warn("target topic recompresses what comes in another codec", "topic", t.topic.Target, "compression_type", codec)
 	}
+	if err := c.layLines(ctx, t, ready); err != nil {
+		return err
+	}
 	for _, p := range t.parts {
 		c.run(ctx, t, p, ready[p.source])
 	}
@@ -482,7 +486,12 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 		}
 	}
 	source := p.source
-	lane := c.mirror.Add(plan, at, mirror.Wakers{Source: func() { c.fetchers.Wake(source) }, Sink: slot.Wake})
+	line, wake := c.lineOf(p), func() { c.fetchers.Wake(source) }
+	if line != nil {
+		wake = line.Wake
+	}
+	lane := c.mirror.Add(plan, at, mirror.Wakers{Source: wake, Sink: slot.Wake})
+	reader := fetched(line, lane)
 	c.mu.Lock()
 	recovered, wanted := p.told, c.parts[source] == p
 	if wanted {
@@ -492,7 +501,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 		}
 		lane.Pause(c.pausedLocked(source))
 		slot.Attach(lane) // with the lock held, so that who finds the lane and takes it away finds it with both ends
-		c.fetchers.Add(source, at.SourceTopicID, lane)
+		c.fetchers.Add(source, at.SourceTopicID, reader)
 		if p.wish != nil { // a reset that came while it was being started
 			p.gone = true
 			c.drain(ctx, []*partition{p})
@@ -502,6 +511,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	if !wanted { // it left while it was being started
 		slot.Detach()
 		c.mirror.Close(lane)
+		c.leaveLine(p)
 		c.mirror.Remove(lane)
 		return
 	}

@@ -37,6 +37,9 @@ func (c *Connector) Offline(ctx context.Context, p route.Partition) error {
 	default: // it does not run yet
 		delete(c.parts, p)
 		close(q.left)
+		if q.line != nil {
+			c.drains.Go(func() { c.leaveLine(q) })
+		}
 	}
 	c.mu.Unlock()
 	select {

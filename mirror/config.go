@@ -12,6 +12,8 @@ type Config struct {
 	Streams int
 	// LaneBytes is the most that one lane may hold, however long its round trips are.
 	LaneBytes int64
+	// LaneBatches is the most batches that one lane may hold; 0 = as many as fit LaneBytes.
+	LaneBatches int
 	// AckWindow is the number of batches of which only the last is sent with acks=all; 1 = each.
 	AckWindow int
 	// CommitInterval is the time between two commits of changed checkpoints.

@@ -33,6 +33,7 @@ type intake struct {
 	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
 	aside      aside        // what the target has refused
 	reigns     []reign      // in order, of those that were read since the lane began
+	full, calm time.Time    // since when the target takes nothing, and since when there is nothing for it; as Flow has seen it
 }
 
 // Want says what the lane would take now: the position with its leader epoch, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
@@ -58,6 +59,9 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 	case l.heldLocked(), l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, l.in.aside.barsAt(l.in.position):
 		return 0
 	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
+		return 0
+	}
+	if most := l.stream.cfg.LaneBatches; most > 0 && len(l.in.entries)+l.out.queue.len() >= most {
 		return 0
 	}
 	due, most := l.dueLocked(now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -106,6 +107,25 @@ func (q *Queue) Stats() Stats {
 		Puts: c.puts, PutItems: c.putItems, PutRollbacks: c.putRollbacks, Takes: c.takes, TakenItems: c.takenItems, TakeRollbacks: c.takeRollbacks,
 		Lost: c.lost, LargestMemory: c.largestMemory,
 	}
+}
+
+// Last is the newest item on disk, with a reference that is the caller's. ErrEmpty: there is none, or it is damaged.
+func (q *Queue) Last() (Item, error) {
+	_, next := q.log.extent()
+	if next <= 0 {
+		return Item{}, ErrEmpty
+	}
+	r := reader{log: q.log, alloc: q.store.deps.Alloc}
+	defer r.close()
+	err := r.seek(next - 1)
+	var item Item
+	if err == nil {
+		item, err = r.read()
+	}
+	if c := (*Corruption)(nil); errors.As(err, &c) || errors.Is(err, io.EOF) {
+		return Item{}, ErrEmpty
+	}
+	return item, err
 }
 
 // Partition is whose queue it is.

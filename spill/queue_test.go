@@ -470,3 +470,37 @@ func TestFiguresLeaveWithTheStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, families)
 }
+
+func TestWhatIsDroppedStaysTakenAndIsReadAgain(t *testing.T) {
+	t.Parallel()
+	cfg := small(t.TempDir())
+	cfg.Limits.MemoryCapacity = 0
+	r := newRig(t, cfg, 10)
+	held, err := r.store.Holds(orders)
+	require.NoError(t, err)
+	require.False(t, held)
+	_, err = r.queue.Last()
+	require.ErrorIs(t, err, ErrEmpty)
+	next := r.fill(10, 8)
+	held, err = r.store.Holds(orders)
+	require.NoError(t, err)
+	require.True(t, held)
+	last, err := r.queue.Last()
+	require.NoError(t, err)
+	require.Equal(t, next, last.Next)
+	source{}.same(t, last)
+	take, err := r.queue.Take()
+	require.NoError(t, err)
+	for range 3 {
+		_, err = take.Next(0)
+		require.NoError(t, err)
+		take.Drop()
+	}
+	require.Equal(t, 3, take.Taken())
+	require.NoError(t, take.Commit(1))
+	take.Rollback()
+	require.Equal(t, 7, r.queue.Stats().Items)
+	lost, at := r.take()
+	require.Empty(t, lost)
+	require.Equal(t, next, at)
+}

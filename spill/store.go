@@ -115,6 +115,15 @@ func (s *Store) Partitions() ([]route.Partition, error) {
 	return found, nil
 }
 
+// Holds reports whether something of a partition is in the folder.
+func (s *Store) Holds(p route.Partition) (bool, error) {
+	bases, err := segments(s.folder(p))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return len(bases) > 0, err
+}
+
 func partitionOf(name string) (route.Partition, bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 1 {

@@ -135,6 +135,21 @@ func (t *Take) lost(c *Corruption) {
 	}
 }
 
+// Drop gives back the memory of what was taken from disk and is not committed. It stays taken: who needs it again rolls back.
+func (t *Take) Drop() {
+	t.q.mu.Lock()
+	defer t.q.mu.Unlock()
+	for i := len(t.held) - 1; i >= t.q.order.cached; i-- {
+		if t.held[i].Hold == nil && t.held[i].Data == nil {
+			break // dropped before, with all before it
+		}
+		if _, inMemory := t.q.order.place(i); !inMemory {
+			t.held[i].release()
+			t.held[i].Data, t.held[i].Hold = nil, nil
+		}
+	}
+}
+
 // Taken is how many items were taken and neither committed nor rolled back.
 func (t *Take) Taken() int {
 	t.q.mu.Lock()

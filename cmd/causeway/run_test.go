@@ -69,9 +69,9 @@ func TestExitCodes(t *testing.T) {
 		{"less than no time hides no other fault", with("standalone", "--commit-interval", "-3s", "--start", "yesterday"), 1, []string{`worker.commit_interval (--commit-interval) "-3s": must be at least 10ms`, "route.start (--start)"}},
 		{"less than no size", with("standalone", "--memory", "-5"), 1, []string{`--memory "-5": must not be negative`}},
 		{"nothing configured", []string{"standalone"}, 1, []string{"route.source (--source): bootstrap", "route.target (--target): bootstrap", "route.topics.include (--topics)"}},
-		{"all faults at once", with("standalone", "--start", "yesterday", "--memory", "1MiB", "--delivery", "twice", "--isolation", "none", "--rename", "x", "--listen", "nowhere", "--streams", "0", "--spill-max", "1GiB", "--log-level", "loud", "--topics", "a(", "--exclude", "["), 1, []string{
+		{"all faults at once", with("standalone", "--start", "yesterday", "--memory", "1MiB", "--delivery", "twice", "--isolation", "none", "--rename", "x", "--listen", "nowhere", "--streams", "0", "--spill-max", "1MiB", "--log-level", "loud", "--topics", "a(", "--exclude", "["), 1, []string{
 			`route.start (--start) "yesterday": must be`, `worker.memory (--memory) "1MiB": must be at least 64MiB`, `route.delivery (--delivery) "twice"`, `route.isolation (--isolation) "none"`,
-			`route.topics.rename (--rename) "x": has no {topic}`, `server.listen (--listen) "nowhere"`, `worker.streams (--streams) "0"`, `worker.spill.max_bytes (--spill-max) "1GiB"`, `log.level (--log-level) "loud"`,
+			`route.topics.rename (--rename) "x": has no {topic}`, `server.listen (--listen) "nowhere"`, `worker.streams (--streams) "0"`, `worker.spill.max_bytes (--spill-max) "1MiB": must be 0 or at least 64MiB`, `log.level (--log-level) "loud"`,
 			`route.topics.include[1] (--topics) "a("`, `route.topics.exclude[0] (--exclude) "["`,
 		}},
 		{"a size that is none", with("standalone", "--memory", "lots"), 1, []string{`--memory "lots"`}},

@@ -70,7 +70,7 @@ func (f *settingFlags) mirrorFlags(cmd *cobra.Command) {
 	set.IntVar(&f.streams, "streams", d.Worker.Streams, "mirror loops")
 	set.IntVar(&f.fetchers, "fetchers", d.Worker.Fetchers, "fetchers per source broker")
 	set.StringVar(&f.memory, "memory", d.Worker.Memory.String(), "`SIZE` of the whole process in memory")
-	set.StringVar(&f.spillMax, "spill-max", "0", "`SIZE` of data that may go to disk in a target outage; not supported yet: must be 0")
+	set.StringVar(&f.spillMax, "spill-max", "0", "`SIZE` of data that may go to disk in an outage of the target; 0: none")
 	set.DurationVar(&f.commitInterval, "commit-interval", d.Worker.CommitInterval.Duration(), "how often positions are stored")
 	set.BoolVar(&f.createTopics, "create-topics", d.Route.Topics.Create, "create missing topics on the target")
 	choices(cmd, "start", "earliest", "latest")

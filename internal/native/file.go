@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/conf"
 	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/spill"
 )
 
 // File is everything that the programs can be told.
@@ -76,9 +78,18 @@ type Worker struct {
 	ShutdownTimeout conf.Duration `yaml:"shutdown_timeout"`
 }
 
-// Spill is what may go to disk.
+// Spill is what may go to disk while a target takes nothing, and when it does.
 type Spill struct {
-	MaxBytes conf.Bytes `yaml:"max_bytes"`
+	Dir      string     `yaml:"dir"`       // empty: spill below offsets.dir, where that keeps the positions
+	MaxBytes conf.Bytes `yaml:"max_bytes"` // of all files; 0 = nothing goes to disk
+
+	MemoryCapacity                int           `yaml:"memory_capacity"` // batches of a partition
+	ByteCapacity                  conf.Bytes    `yaml:"byte_capacity"`   // bytes of a partition; 0 = as worker.memory allows
+	ByteCapacityBufferPercentage  int           `yaml:"byte_capacity_buffer_percentage"`
+	AvgItemSize                   conf.Bytes    `yaml:"avg_item_size"`
+	OverflowCapacity              int64         `yaml:"overflow_capacity"` // batches of a partition on disk
+	OverflowTimeout               conf.Duration `yaml:"overflow_timeout"`
+	OverflowDeactivationThreshold int           `yaml:"overflow_deactivation_threshold"`
 }
 
 // Coordination is where workers and controllers meet.
@@ -145,7 +156,7 @@ func Default() File {
 		},
 		Worker: Worker{
 			Streams: 4, Fetchers: 4, Memory: 256 << 20, InFlight: "auto", AckWindow: 1,
-			CommitInterval: seconds(5), ShutdownTimeout: seconds(30),
+			CommitInterval: seconds(5), ShutdownTimeout: seconds(30), Spill: defaultSpill(),
 		},
 		Coordination: Coordination{Cluster: "causeway", SessionTimeout: seconds(30)},
 		Offsets:      Offsets{Store: StoreZooKeeper, Dir: "./causeway-state"},
@@ -156,6 +167,31 @@ func Default() File {
 		Server: defaultServer(),
 		Log:    Log{Level: "info", Format: "text"},
 	}
+}
+
+func defaultSpill() Spill {
+	l := spill.DefaultConfig().Limits
+	return Spill{
+		MemoryCapacity: l.MemoryCapacity, ByteCapacity: conf.Bytes(l.ByteCapacity), ByteCapacityBufferPercentage: l.ByteCapacityBufferPercentage,
+		AvgItemSize: conf.Bytes(l.AvgItemSize), OverflowCapacity: l.OverflowCapacity, OverflowTimeout: conf.Duration(l.OverflowTimeout),
+		OverflowDeactivationThreshold: l.OverflowDeactivationThreshold,
+	}
+}
+
+// Spill is where a worker spills to and when. Its folder is empty if none is named and none follows from where the positions are.
+func (f *File) Spill() spill.Config {
+	w := &f.Worker.Spill
+	c := spill.DefaultConfig()
+	c.Dir, c.MaxBytes = w.Dir, int64(w.MaxBytes)
+	if c.Dir == "" && f.Offsets.Store == StoreFile {
+		c.Dir = filepath.Join(f.Offsets.Dir, "spill")
+	}
+	c.Limits = spill.Limits{
+		MemoryCapacity: w.MemoryCapacity, ByteCapacity: int64(w.ByteCapacity), ByteCapacityBufferPercentage: w.ByteCapacityBufferPercentage,
+		AvgItemSize: int64(w.AvgItemSize), OverflowCapacity: w.OverflowCapacity, OverflowTimeout: w.OverflowTimeout.Duration(),
+		OverflowDeactivationThreshold: w.OverflowDeactivationThreshold,
+	}
+	return c
 }
 
 // Values of offsets.store.

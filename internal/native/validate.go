@@ -182,10 +182,27 @@ func (f *File) ValidateWorker() error {
 	if w.Memory < MinMemory {
 		faults = append(faults, Fault("worker.memory (--memory)", w.Memory.String(), "must be at least "+conf.Bytes(MinMemory).String()))
 	}
-	if w.Spill.MaxBytes != 0 {
-		faults = append(faults, Fault("worker.spill.max_bytes (--spill-max)", w.Spill.MaxBytes.String(), "this version cannot spill to disk; must be 0"))
-	}
+	faults = append(faults, f.validateSpill())
 	return errors.Join(append(faults, inFlightErr)...)
+}
+
+// leastSpill is the least space on disk that is worth its trouble: room for some of the largest batches.
+const leastSpill = conf.Bytes(64 << 20)
+
+// validateSpill judges what may go to disk; without space for it only that its numbers can be.
+func (f *File) validateSpill() error {
+	w, c := &f.Worker.Spill, f.Spill()
+	var faults []error
+	if err := c.Limits.Validate(); err != nil {
+		faults = append(faults, Prefixed(err, "worker.spill."))
+	}
+	if w.MaxBytes != 0 && w.MaxBytes < leastSpill {
+		faults = append(faults, Fault("worker.spill.max_bytes (--spill-max)", w.MaxBytes.String(), "must be 0 or at least "+leastSpill.String()))
+	}
+	if w.MaxBytes != 0 && c.Dir == "" {
+		faults = append(faults, Fault("worker.spill.dir", w.Dir, "must name a folder where offsets.store is not "+StoreFile))
+	}
+	return errors.Join(faults...)
 }
 
 // leastSession is the shortest session timeout that leaves a busy machine time to answer.

@@ -43,6 +43,9 @@ func TestEveryFaultNamesItsKey(t *testing.T) {
 		"worker.ack_window":               func(f *File) { f.Worker.AckWindow = 10_001 },
 		"worker.commit_interval":          func(f *File) { f.Worker.CommitInterval = 1 },
 		"worker.in_flight":                func(f *File) { f.Worker.InFlight = "much" },
+		"worker.spill.max_bytes":          func(f *File) { f.Worker.Spill.MaxBytes = 1 << 20 },
+		"worker.spill.dir":                func(f *File) { f.Worker.Spill.MaxBytes = 1 << 30 },
+		"worker.spill.memory_capacity":    func(f *File) { f.Worker.Spill.MemoryCapacity = -1 },
 		"coordination.zookeeper":          func(f *File) { f.Coordination.ZooKeeper = "zk1:,zk2" },
 		"coordination.cluster":            func(f *File) { f.Coordination.Cluster = "a/b" },
 		"coordination.session_timeout":    func(f *File) { f.Coordination.SessionTimeout = 1 },
@@ -100,4 +103,15 @@ func TestNamesHaveDefaults(t *testing.T) {
 	require.NotEmpty(t, f.WorkerID("w"))
 	f.Worker.ID, f.Offsets.Group, f.Offsets.ZooKeeper = "w9", "g", "zk9:2181"
 	require.Equal(t, []string{"w9", "g", "zk9:2181"}, []string{f.WorkerID("w"), f.Group(), f.OffsetsZooKeeper()})
+}
+
+func TestSpillGoesBelowThePositions(t *testing.T) {
+	t.Parallel()
+	f := Default()
+	f.Offsets.Store, f.Offsets.Dir, f.Worker.Spill.MaxBytes = StoreFile, "/var/lib/causeway", 1<<30
+	require.NoError(t, f.ValidateWorker())
+	require.Equal(t, "/var/lib/causeway/spill", f.Spill().Dir)
+	require.NoError(t, f.Spill().Validate())
+	f.Worker.Spill.Dir = "/big"
+	require.Equal(t, "/big", f.Spill().Dir)
 }

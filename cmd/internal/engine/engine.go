@@ -76,6 +76,7 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.Selection = Selection(f)
 	cfg.LoopInterval = f.Route.Topics.DiscoverInterval.Duration()
 	cfg.On = mirror.PoliciesOf(f.Route.On)
+	cfg.Spill = f.Spill()
 	cfg.DeadLetter = f.Route.DeadLetter.Topic
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {

@@ -23,6 +23,7 @@ func TestConnectorConfig(t *testing.T) {
 	require.Equal(t, int64(1<<30), c.MemoryBytes)
 	require.Equal(t, mirror.Policies{Truncated: mirror.Continue, Recreated: mirror.Continue, Diverged: mirror.Recopy, TargetLost: mirror.Halt, ForeignWriter: mirror.Continue, Oversized: mirror.Halt, Refused: mirror.Skip}, c.On)
 	require.Equal(t, "{topic}.dead-letter", c.DeadLetter)
+	require.Equal(t, f.Spill(), c.Spill)
 	require.NoError(t, c.Validate())
 }
 

@@ -1,0 +1,73 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/causeway-mirror/causeway/route"
+)
+
+// Flow is what stands behind a lane's wishes, for who keeps what the lane can't take.
+type Flow struct {
+	Acked  route.Position // everything before it is on the target
+	Stored route.Offset   // where a restart would go on
+	Held   bool           // the lane neither fetches nor sends, by somebody's wish
+	Due    bool           // the limits let more of the source be read
+	// Stalled is since when the lane takes nothing because its target does not. Zero: it does, or the target is not the reason.
+	Stalled time.Time
+	Free    int // percent of what the lane may hold
+}
+
+// calmFor is how long a lane must have had nothing to send for an earlier failure to count no more.
+const calmFor = time.Second
+
+// Flow describes the lane. It is asked from time to time, and from that it knows since when the lane stands.
+func (l *Lane) Flow() Flow {
+	now := l.stream.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &l.pos.checkpoint
+	limit := l.meter.limit(now, l.stream.cfg.LaneBytes)
+	f := Flow{
+		Acked: route.Position{Offset: c.SourceOffset, LeaderEpoch: c.LeaderEpoch}, Stored: l.pos.committed, Held: l.heldLocked() || l.closing,
+		Free: int(max(0, 100-100*l.in.held/limit)),
+	}
+	room := l.roomLocked(now)
+	if room == 0 || l.in.held > 0 {
+		l.in.calm = time.Time{}
+	} else if l.in.calm.IsZero() {
+		l.in.calm = now
+	}
+	f.Due, _ = l.dueLocked(now)
+	switch {
+	case f.Held, !f.Due, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, l.in.aside.barsAt(l.in.position):
+		l.in.full = time.Time{} // something else than the target keeps it
+	case room > 0 && (l.out.failures == 0 || !l.in.calm.IsZero() && now.Sub(l.in.calm) > calmFor):
+		l.in.full = time.Time{}
+	case room == 0 && l.in.full.IsZero():
+		l.in.full = now
+	}
+	f.Stalled = l.in.full
+	return f
+}
+
+// Settle stores the lane's checkpoint, at or behind an offset that was acknowledged.
+func (l *Lane) Settle(ctx context.Context, at route.Offset) error {
+	if err := l.stream.commitLane(ctx, l); err != nil {
+		return err
+	}
+	if stored := l.Flow().Stored; stored < at {
+		return fmt.Errorf("the stored position is %d, another owner's is newer than %d", stored, at) //nolint:err113 // only ever shown
+	}
+	return nil
+}
+
+// Charge counts against the lane's limits what was read of the source past it. Negative: what it is about to be given was counted already.
+func (l *Lane) Charge(records, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.paces {
+		p.took(records, bytes)
+	}
+}
