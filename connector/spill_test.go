@@ -189,3 +189,27 @@ func TestOutageOfTheTargetOutlastsTheSourceAndTheWorker(t *testing.T) {
 	o.exact()
 	stop()
 }
+
+// What is on disk at any moment does for a process that is started on it, as it is after a kill.
+func TestOutageOfTheTargetOutlastsTheSourceAndAKilledWorker(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	o.produce(50)
+	c, stop := o.start(nil)
+	c.Add(parts("orders", 1)...)
+	o.exact()
+	o.away.Store(true)
+	o.produce(700)
+	o.awaitSpilled(700)
+	state, dir := t.TempDir(), t.TempDir()
+	require.NoError(t, os.CopyFS(state, os.DirFS(o.state)))
+	require.NoError(t, os.CopyFS(dir, os.DirFS(o.dir)))
+	stop()
+	o.expire()
+	o.state, o.dir = state, dir
+	c, stop = o.start(nil)
+	c.Add(parts("orders", 1)...)
+	o.away.Store(false)
+	o.exact()
+	stop()
+}

@@ -49,7 +49,7 @@ type Spool struct {
 const workers = 4
 
 // lookEvery is how often lines are looked at for what nothing tells: a target that has taken nothing for a while, a checkpoint that was stored.
-const lookEvery = 100 * time.Millisecond
+const lookEvery = 250 * time.Millisecond
 
 // Open opens the folder. It fails if another process uses it. Run must be called once, and Close after it.
 func Open(cfg Config, d Deps) (*Spool, error) {
