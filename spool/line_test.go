@@ -143,7 +143,7 @@ func TestDamageThatTheSourceHasNoMoreIsAGapOfItsRangeAlone(t *testing.T) {
 	r.drained()
 	damaged := r.told(events.SpillCorrupt)
 	require.Len(t, damaged, 1)
-	first, last := route.Offset(*damaged[0].FirstOffset), route.Offset(*damaged[0].LastOffset)
+	first, last := *damaged[0].FirstOffset, *damaged[0].LastOffset
 	require.Len(t, r.lane.faults, 1)
 	require.Equal(t, last+1, r.lane.faults[0].Extent.Start)
 	for at := route.Offset(0); at < r.end; at += perBatch {

@@ -1,8 +1,8 @@
 package spool
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,13 +43,14 @@ func (r *rig) settled() {
 // TestAnyOrderOfOutages: whatever comes after whatever, the lane is given everything, in order, though the source keeps no more than it must.
 func TestAnyOrderOfOutages(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 1))
 			r := newRig(t, nil)
 			r.line.Join(r.lane)
-			for range 120 {
+			r.lane.back()
+			for range 80 {
 				switch rng.IntN(9) {
 				case 0, 1:
 					r.grow(1 + rng.IntN(15))

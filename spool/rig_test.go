@@ -189,6 +189,7 @@ func (r *rig) open(origin string) {
 	var err error
 	r.spool, err = Open(cfg, Deps{Events: r.events, Pool: r.pool, Log: hclog.NewNullLogger(), Registerer: reg, Route: "r"})
 	require.NoError(r.t, err)
+	r.spool.every = 2 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- r.spool.Run(ctx) }() // ended and waited for by stop

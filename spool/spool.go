@@ -38,6 +38,7 @@ type Spool struct {
 	deps  Deps
 	store *spill.Store
 	wake  chan struct{}
+	every time.Duration // between looks at all lines
 
 	mu      sync.Mutex // guards what follows and the lines' turn; a leaf: nothing is called while it is held
 	lines   map[route.Partition]*Line
@@ -53,7 +54,7 @@ const lookEvery = 250 * time.Millisecond
 
 // Open opens the folder. It fails if another process uses it. Run must be called once, and Close after it.
 func Open(cfg Config, d Deps) (*Spool, error) {
-	s := &Spool{cfg: cfg, deps: d, wake: make(chan struct{}, workers), lines: map[route.Partition]*Line{}}
+	s := &Spool{cfg: cfg, deps: d, wake: make(chan struct{}, workers), every: lookEvery, lines: map[route.Partition]*Line{}}
 	disk := cfg.Spill
 	disk.Limits.MemoryCapacity = 0  // a lane is the memory, and what it holds is patched
 	disk.Limits.OverflowTimeout = 0 // was waited for by the line
@@ -64,8 +65,9 @@ func Open(cfg Config, d Deps) (*Spool, error) {
 	s.store, err = spill.Open(disk, spill.Deps{
 		Registerer: d.Registerer, Route: d.Route, Notify: s.tell, Settle: s.settle,
 		Alloc: func(n int) ([]byte, spill.Holder) {
-			b := d.Pool.Get(n, 0)
-			return b.Bytes(), b
+			held := d.Pool.Get(n, 0)
+			b := held.Bytes()
+			return b, held
 		},
 	})
 	if err != nil {
@@ -99,7 +101,7 @@ func (s *Spool) Close() error {
 
 // look has each line looked after from time to time.
 func (s *Spool) look(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for {
 		select {
