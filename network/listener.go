@@ -24,7 +24,11 @@ func (q Quotas) of(address string) int {
 // Listener keeps the connections that it accepts within quotas. One beyond is closed at once: whoever holds too many must not keep others out.
 type Listener struct {
 	net.Listener
+	*places
+}
 
+// places are the connections that listeners have let in under the same quotas.
+type places struct {
 	quotas  Quotas
 	metrics *Metrics
 
@@ -36,7 +40,12 @@ type Listener struct {
 
 // NewListener lets no more in through l than the quotas allow.
 func NewListener(l net.Listener, quotas Quotas, metrics *Metrics) *Listener {
-	return &Listener{Listener: l, quotas: quotas, metrics: metrics, from: map[string]int{}}
+	return &Listener{Listener: l, places: &places{quotas: quotas, metrics: metrics, from: map[string]int{}}}
+}
+
+// Beside is another way in under the same quotas: what comes through either counts for both.
+func (l *Listener) Beside(other net.Listener) *Listener {
+	return &Listener{Listener: other, places: l.places}
 }
 
 // Accept gives the next connection within the quotas. It counts as idle until SetIdle says otherwise.
@@ -46,7 +55,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: raw, listener: l, address: hostOf(raw.RemoteAddr())}
+		c := &conn{Conn: raw, places: l.places, address: hostOf(raw.RemoteAddr())}
 		evicted, taken := l.take(c)
 		if evicted != nil {
 			l.metrics.evicted.Inc()
@@ -62,7 +71,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // SetIdle says whether a connection that Accept gave, or one around it, has nothing to do: when there are too many, the one that has been idle for
 // longest is closed.
-func (l *Listener) SetIdle(nc net.Conn, idle bool) {
+func (p *places) SetIdle(nc net.Conn, idle bool) {
 	if around, ok := nc.(interface{ NetConn() net.Conn }); ok { // a *tls.Conn
 		nc = around.NetConn()
 	}
@@ -70,74 +79,74 @@ func (l *Listener) SetIdle(nc net.Conn, idle bool) {
 	if !ok {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case c.gone:
 	case idle && c.idle == nil:
-		c.idle = l.idle.PushBack(c)
+		c.idle = p.idle.PushBack(c)
 	case !idle && c.idle != nil:
-		l.idle.Remove(c.idle)
+		p.idle.Remove(c.idle)
 		c.idle = nil
 	}
 }
 
 // take finds a place for a connection; for that, another one may have to go.
-func (l *Listener) take(c *conn) (evicted *conn, taken bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.from[c.address] >= l.quotas.of(c.address) {
+func (p *places) take(c *conn) (evicted *conn, taken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.from[c.address] >= p.quotas.of(c.address) {
 		return nil, false
 	}
-	if l.open >= l.quotas.Total {
-		if l.idle.Len() == 0 {
+	if p.open >= p.quotas.Total {
+		if p.idle.Len() == 0 {
 			return nil, false
 		}
-		evicted = l.idle.Front().Value.(*conn) //nolint:errcheck,forcetypeassert // nothing else is in the list
-		l.leaveLocked(evicted)
+		evicted = p.idle.Front().Value.(*conn) //nolint:errcheck,forcetypeassert // nothing else is in the list
+		p.leaveLocked(evicted)
 	}
-	l.open++
-	l.from[c.address]++
-	c.idle = l.idle.PushBack(c)
-	l.metrics.connections.Set(float64(l.open))
+	p.open++
+	p.from[c.address]++
+	c.idle = p.idle.PushBack(c)
+	p.metrics.connections.Set(float64(p.open))
 	return evicted, true
 }
 
 // leave gives a connection's place free, if it has not lost it.
-func (l *Listener) leave(c *conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *places) leave(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !c.gone {
-		l.leaveLocked(c)
-		l.metrics.connections.Set(float64(l.open))
+		p.leaveLocked(c)
+		p.metrics.connections.Set(float64(p.open))
 	}
 }
 
-func (l *Listener) leaveLocked(c *conn) {
+func (p *places) leaveLocked(c *conn) {
 	c.gone = true
 	if c.idle != nil {
-		l.idle.Remove(c.idle)
+		p.idle.Remove(c.idle)
 		c.idle = nil
 	}
-	l.open--
-	if l.from[c.address]--; l.from[c.address] == 0 {
-		delete(l.from, c.address)
+	p.open--
+	if p.from[c.address]--; p.from[c.address] == 0 {
+		delete(p.from, c.address)
 	}
 }
 
-// conn has a place among its listener's connections until it is closed.
+// conn has a place among its listeners' connections until it is closed.
 type conn struct {
 	net.Conn
 
-	listener *Listener
-	address  string
-	idle     *list.Element // its place in the list; nil: it is not idle
-	gone     bool          // it has no place any more
+	places  *places
+	address string
+	idle    *list.Element // its place in the list; nil: it is not idle
+	gone    bool          // it has no place any more
 }
 
 // Close ends the connection and gives its place free.
 func (c *conn) Close() error {
-	defer c.listener.leave(c)
+	defer c.places.leave(c)
 	return c.Conn.Close()
 }
 

@@ -163,7 +163,7 @@ func TestPlacesAreCountedRight(t *testing.T) {
 			for range 3000 {
 				if i := random.IntN(len(mine) + 1); i == len(mine) {
 					ours, theirs := net.Pipe()
-					c := &conn{Conn: ours, listener: l, address: string(rune('a' + random.IntN(5)))}
+					c := &conn{Conn: ours, places: l.places, address: string(rune('a' + random.IntN(5)))}
 					_ = theirs.Close()
 					if _, taken := l.take(c); taken {
 						mine = append(mine, c)
