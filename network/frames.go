@@ -113,7 +113,7 @@ func (f *Frames) Read(b []byte) (int, error) {
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(deadline) {
 			continue // it was Stop's
 		}
-		if err == io.EOF { //nolint:errorlint // as io.Reader has it
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF // within a frame
 		}
 		return n, err

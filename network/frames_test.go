@@ -65,7 +65,7 @@ func TestFramesPassAsTheyCome(t *testing.T) {
 	require.Equal(t, frame(bytes.Repeat([]byte{1}, 3*chunk)), whole)
 	require.NoError(t, from.Close())
 	_, err = in.Await(head[:], limit)
-	require.Equal(t, io.EOF, err)
+	require.ErrorIs(t, err, io.EOF)
 }
 
 func TestWhatIsNoFrameIsRefused(t *testing.T) {

@@ -46,7 +46,7 @@ func accept(ctx context.Context, l *Listener, give func(net.Conn)) error {
 		case err == nil:
 			give(c)
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it is closed because it is to end
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 		default: // such as too many open files: some will be closed

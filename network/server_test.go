@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -120,7 +119,7 @@ func TestAnAcceptThatFailsForAWhileIsTriedAgain(t *testing.T) {
 	s := &scarce{Listener: raw, fails: net.ErrClosed}
 	l := NewListener(s, Quotas{PerAddress: 1, Total: 1}, NewMetrics("test", "@a@b@1", prometheus.NewRegistry()))
 	err = Serve(t.Context(), l, time.Millisecond, func(context.Context, context.Context, net.Conn) {})
-	require.True(t, errors.Is(err, net.ErrClosed), err)
+	require.ErrorIs(t, err, net.ErrClosed)
 	require.Equal(t, int32(4), s.calls.Load())
 	require.NoError(t, raw.Close())
 }
