@@ -20,7 +20,7 @@ import (
 
 // documents are checked against the program.
 var documents = []string{
-	"README.md", "docs/cli.md", "docs/events.md", "docs/api.md", "docs/cluster.md", "docs/migrate-from-ureplicator.md", "docs/migrate-from-mirrormaker2.md",
+	"README.md", "docs/cli.md", "docs/events.md", "docs/api.md", "docs/cluster.md", "docs/gateway.md", "docs/migrate-from-ureplicator.md", "docs/migrate-from-mirrormaker2.md",
 	"docs/operations.md", "docs/runbook.md", "docs/troubleshooting.md",
 }
 

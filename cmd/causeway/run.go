@@ -123,7 +123,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(
-		newDemo(stdout, stderr), newStandalone(stdout, stderr), newStatus(stdout), newTopics(stdout), newPartitions(stdout),
+		newDemo(stdout, stderr), newStandalone(stdout, stderr), newGateway(stdout, stderr), newStatus(stdout), newTopics(stdout), newPartitions(stdout),
 		newWorkers(stdout), newDeadLetters(stdout), newOffsets(stdout), newBackup(stdout), newRestore(stdout), newEvents(stdout), newWait(stdout),
 		newVerify(stdout, stderr), newCheck(stdout), newConfig(stdout), newVersion(stdout),
 	)

@@ -71,7 +71,7 @@ func TestDashboardAsksForWhatIsServed(t *testing.T) {
 	file, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": records}}})
 	require.NoError(t, err)
 	promtool(t, "", "check", "rules", write(t, t.TempDir(), "queries.yaml", string(file)))
-	seen, detail := strings.Join(slices.Collect(maps.Values(all)), "\n"), regexp.MustCompile("^causeway_(helix|network|purgatory|spill)_")
+	seen, detail := strings.Join(slices.Collect(maps.Values(all)), "\n"), regexp.MustCompile("^causeway_(gateway|helix|network|purgatory|spill)_")
 	for name := range listed {
 		if !detail.MatchString(name) {
 			require.Contains(t, seen, name, "no panel shows it")

@@ -129,7 +129,7 @@ server: {listen: "`+kafkad.Loopback(port)+`"}
 		}
 	}
 	for name, m := range listed {
-		if coordinated := regexp.MustCompile("^causeway_(controller|helix)_").MatchString(name); !m.later && !coordinated {
+		if coordinated := regexp.MustCompile("^causeway_(controller|gateway|helix)_").MatchString(name); !m.later && !coordinated {
 			require.True(t, served.has(name), "%s is served by no process; does docs/metrics.md say since when?", name)
 		}
 	}
