@@ -34,3 +34,24 @@ func TestLongLogCostsNoPatience(t *testing.T) {
 	r.after(time.Second)
 	require.Equal(t, offsets.AskLog, askOf(r))
 }
+
+// What the target's retention has taken never shows again: waiting for it would be for ever, and without a pause between two looks.
+func TestLogThatHasLostOurLastBatchIsNotReadForEver(t *testing.T) {
+	t.Parallel()
+	at := firstAt(2)
+	at.Sequence = 2
+	r := newRig(t, at, 1, Plan{IDExpiration: 24 * time.Hour})
+	r.feed(7, made{base: 2, numbers: []int{2, 3, 4}}, made{base: 5, numbers: []int{5, 6}})
+	gone := stands(4)
+	gone.Read, gone.First = true, -1
+	r.hint(stands(4))
+	looks := 0
+	for ; r.lane.Next() <= 0 && looks < 3*mostReads; looks++ {
+		r.after(time.Minute)
+		require.Equal(t, offsets.AskLog, askOf(r))
+		r.lane.Hint(gone, nil)
+	}
+	require.InDelta(t, mostReads, looks, 2)
+	r.take(true, 2, 2, 3, 4)
+	r.ok(true, 2)
+}

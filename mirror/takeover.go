@@ -254,7 +254,7 @@ func (l *Lane) provenLocked(h offsets.Hint) bool {
 	case h.Read && o.failures < mostReads:
 		l.readAgainLocked()
 		return false
-	case !o.noLog:
+	case !h.Read && !o.noLog:
 		o.askLog = true
 		return false
 	case l.pos.checkpoint.Opened || o.repeated:
