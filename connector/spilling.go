@@ -102,7 +102,7 @@ func (c *Connector) lineOf(p *partition) *spool.Line {
 	return p.line
 }
 
-// fetched is what the fetcher fetches for: a lane or, once it has joined it, the line before it.
+// fetched is what the fetcher fetches for: a lane or, where there is one, the line before it, which it joins.
 func fetched(line *spool.Line, lane *mirror.Lane) fetcher.Lane {
 	if line == nil {
 		return lane

@@ -488,10 +488,10 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	source := p.source
 	line, wake := c.lineOf(p), func() { c.fetchers.Wake(source) }
 	if line != nil {
+		line.Open(route.Position{Offset: at.SourceOffset, LeaderEpoch: at.LeaderEpoch})
 		wake = line.Wake
 	}
 	lane := c.mirror.Add(plan, at, mirror.Wakers{Source: wake, Sink: slot.Wake})
-	reader := fetched(line, lane)
 	c.mu.Lock()
 	recovered, wanted := p.told, c.parts[source] == p
 	if wanted {
@@ -501,7 +501,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 		}
 		lane.Pause(c.pausedLocked(source))
 		slot.Attach(lane) // with the lock held, so that who finds the lane and takes it away finds it with both ends
-		c.fetchers.Add(source, at.SourceTopicID, reader)
+		c.fetchers.Add(source, at.SourceTopicID, fetched(line, lane))
 		if p.wish != nil { // a reset that came while it was being started
 			p.gone = true
 			c.drain(ctx, []*partition{p})

@@ -111,19 +111,15 @@ func (l *Line) Begin(at route.Position) error {
 	return l.spill(at)
 }
 
-// Join gives the line its lane, which stands at its checkpoint. What the disk has from there on is the lane's first.
-func (l *Line) Join(lane Lane) {
+// Open readies the line for a lane that stands at its checkpoint: what the disk has from there on is the lane's first. It serves nobody before Join.
+func (l *Line) Open(at route.Position) {
 	l.stepping.Lock()
 	defer l.stepping.Unlock()
-	at := lane.Flow().Acked
+	l.from = at.Offset
 	if l.queue != nil && l.queue.Stats().Committed != at.Offset {
 		_ = l.leave() // it is opened again, where the lane is
 	}
-	l.mu.Lock()
-	l.lane = lane
-	l.mu.Unlock()
 	if l.queue != nil {
-		l.spool.enqueue(l)
 		return
 	}
 	held, err := l.spool.store.Holds(l.partition)
@@ -140,6 +136,17 @@ func (l *Line) Join(lane Lane) {
 		l.spilling, l.next = false, route.Position{}
 		l.mu.Unlock()
 	}
+}
+
+// Join gives the line, which was opened at the lane's checkpoint, its lane. The lane may be served at once, so its other end must be there. It does
+// no IO.
+func (l *Line) Join(lane Lane) {
+	l.mu.Lock()
+	if !l.closed {
+		l.lane = lane
+	}
+	l.mu.Unlock()
+	l.Wake()
 }
 
 // always says that nothing goes past the disk.

@@ -15,7 +15,7 @@ import (
 func TestWhatTheSourceHasDeletedComesFromDisk(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.line.Join(r.lane)
+	r.join()
 	r.grow(20)
 	r.drained()
 	for round := range 3 {
@@ -36,7 +36,7 @@ func TestWhatTheSourceHasDeletedComesFromDisk(t *testing.T) {
 func TestLaneThatIsReadAgainGetsFromDiskWhatIsThere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.line.Join(r.lane)
+	r.join()
 	r.spilled(60)
 	r.lane.back()
 	r.until("nothing arrived", func() bool { return r.lane.where() > 30*perBatch })
@@ -50,11 +50,11 @@ func TestLaneThatIsReadAgainGetsFromDiskWhatIsThere(t *testing.T) {
 func TestStartedAgainGoesOnFromDisk(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.line.Join(r.lane)
+	r.join()
 	r.spilled(60)
 	r.stop()
 	r.open("log")
-	r.line.Join(r.lane)
+	r.join()
 	r.drained()
 	r.whole(0)
 	require.Empty(t, r.told(events.SpillSetAside))
@@ -74,7 +74,7 @@ func TestLineWithoutLaneReadsOn(t *testing.T) {
 	r.grow(30)
 	r.until("not on disk", func() bool { return r.onDisk() == r.end })
 	r.start = r.end
-	r.line.Join(r.lane)
+	r.join()
 	r.drained()
 	r.whole(0)
 }
@@ -82,12 +82,12 @@ func TestLineWithoutLaneReadsOn(t *testing.T) {
 func TestSpillOfAnotherLogIsSetAside(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.line.Join(r.lane)
+	r.join()
 	r.spilled(60)
 	r.stop()
 	r.open("made anew")
 	r.start = 0
-	r.line.Join(r.lane)
+	r.join()
 	r.drained()
 	r.whole(0)
 	require.Len(t, r.told(events.SpillSetAside), 1)
@@ -96,7 +96,7 @@ func TestSpillOfAnotherLogIsSetAside(t *testing.T) {
 func TestFullDiskHoldsTheSourceBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(cfg *Config) { cfg.Spill.MaxBytes = 40 * batchBytes })
-	r.line.Join(r.lane)
+	r.join()
 	r.grow(200)
 	r.lane.away()
 	r.until("no event", func() bool { return len(r.told(events.DiskFull)) == 1 })
@@ -122,7 +122,7 @@ func (r *rig) damage() {
 func TestDamageIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.line.Join(r.lane)
+	r.join()
 	r.spilled(100)
 	r.damage()
 	r.start = 0 // the source has it still
@@ -137,7 +137,7 @@ func TestDamageIsFetchedAgain(t *testing.T) {
 func TestDamageThatTheSourceHasNoMoreIsAGapOfItsRangeAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.line.Join(r.lane)
+	r.join()
 	r.spilled(100)
 	r.damage()
 	r.drained()
@@ -155,7 +155,7 @@ func TestDamageThatTheSourceHasNoMoreIsAGapOfItsRangeAlone(t *testing.T) {
 func TestGapOnTheWayToDisk(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.line.Join(r.lane)
+	r.join()
 	r.spilled(50)
 	gap := r.end
 	r.grow(10)
@@ -173,7 +173,7 @@ func TestGapOnTheWayToDisk(t *testing.T) {
 func TestNothingInMemoryIsDiskAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(cfg *Config) { cfg.Spill.Limits.MemoryCapacity = 0 })
-	r.line.Join(r.lane)
+	r.join()
 	r.grow(50)
 	r.drained()
 	r.whole(0)

@@ -28,7 +28,7 @@ func (r *rig) restart(alone bool) {
 		require.NoError(r.t, r.line.Begin(r.lane.Flow().Acked))
 		r.until("not on disk", func() bool { return r.onDisk() == r.end })
 	}
-	r.line.Join(r.lane)
+	r.join()
 }
 
 // settled waits until all that the source has is on disk or with the lane.
@@ -48,7 +48,7 @@ func TestAnyOrderOfOutages(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 1))
 			r := newRig(t, nil)
-			r.line.Join(r.lane)
+			r.join()
 			r.lane.back()
 			for range 80 {
 				switch rng.IntN(9) {

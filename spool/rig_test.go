@@ -210,6 +210,12 @@ func (r *rig) open(origin string) {
 	}
 }
 
+// join starts the lane where it stands.
+func (r *rig) join() {
+	r.line.Open(r.lane.Flow().Acked)
+	r.line.Join(r.lane)
+}
+
 // fetch answers the line once, as a fetcher does. It says whether the line wanted something.
 func (r *rig) fetch() bool {
 	at, generation, room := r.line.Want()
