@@ -26,8 +26,7 @@ func TestLinkCutAndBlackholed(t *testing.T) {
 			t.Parallel()
 			k := kafkatest.Shared(t, version) // no other test of this package goes through its proxy
 			proxy := k.Broker(0).Proxy()
-			t.Run("stopped in the dark", func(t *testing.T) { stoppedInTheDark(t, k) })           //nolint:paralleltest // all of them use the proxy
-			t.Run("longer than the source keeps", func(t *testing.T) { outlastsTheSource(t, k) }) //nolint:paralleltest // all of them use the proxy
+			t.Run("stopped in the dark", func(t *testing.T) { stoppedInTheDark(t, k) }) //nolint:paralleltest // all of them use the proxy
 			for side, way := range sides(k) {
 				t.Run(side, func(t *testing.T) { //nolint:paralleltest // all of them use the proxy
 					topic := "cut-" + side
