@@ -1,5 +1,9 @@
 package main
 
-import "github.com/causeway-mirror/causeway/cmd/internal/program"
+import (
+	"os"
 
-func main() { program.Main(run) }
+	"github.com/causeway-mirror/causeway/cmd/internal/program"
+)
+
+func main() { os.Exit(program.Main(run)) }
