@@ -46,7 +46,7 @@ func TestNothingIsKnownOfTheEpochBehindAGap(t *testing.T) {
 	from.LeaderEpoch = 3
 	r := newRig(t, from, 1, Plan{})
 	r.hint(fresh)
-	gone := fault(route.SourceChanged, codeOutOfRange)
+	gone := fault(route.SourceChanged, CodeOutOfRange)
 	gone.Extent = route.Extent{Start: 50, LastStable: 60, End: 60}
 	r.lane.Fail(0, gone)
 	r.renew(10, 50)

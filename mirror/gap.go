@@ -13,8 +13,8 @@ import (
 // other's records for its own. So a gap is a barrier: what lies before it is acknowledged first, then the partition is started anew behind it, in a
 // new epoch, by whoever stores its checkpoints (docs/adr/013).
 
-// codeOutOfRange is the protocol's name for a position outside the log.
-const codeOutOfRange = "OFFSET_OUT_OF_RANGE"
+// CodeOutOfRange is the protocol's name for a position outside the log.
+const CodeOutOfRange = "OFFSET_OUT_OF_RANGE"
 
 // codeDiverged is the fetcher's name for a source whose log is not the one that was read (KIP-320).
 const codeDiverged = "DIVERGING_EPOCH"
@@ -40,7 +40,7 @@ func (l *Lane) truncatedLocked(x route.Extent) {
 // deletedLocked halts before a gap: an operator shall say what becomes of it. What was read before it goes on.
 func (l *Lane) deletedLocked(x route.Extent) {
 	first, last := l.in.position, x.Start-1
-	f := &route.Fault{Class: route.SourceChanged, Code: codeOutOfRange, Extent: x, Err: fmt.Errorf( //nolint:err113 // only ever shown
+	f := &route.Fault{Class: route.SourceChanged, Code: CodeOutOfRange, Extent: x, Err: fmt.Errorf( //nolint:err113 // only ever shown
 		"the source deleted the offsets %d to %d before they were copied, and truncated is %s: reset the position to go on", first, last, Halt)}
 	if !l.pos.halted {
 		l.emit(events.Of(l.plan.Source, events.SourceTruncated, events.Error, "records were deleted at the source before they were copied").Range(first, last))

@@ -45,7 +45,7 @@ func TestSourceDeletesWhatWasStoredBeyondTheCheckpoint(t *testing.T) {
 				if row.stored < 0 {
 					h = offsets.Hint{Known: true, Last: 1<<31 - 1, First: -1, Timestamp: -1}
 				}
-				gone := fault(route.SourceChanged, codeOutOfRange)
+				gone := fault(route.SourceChanged, CodeOutOfRange)
 				gone.Extent = route.Extent{Start: row.start, LastStable: 30, End: 30}
 				if early {
 					r.lane.Fail(0, gone)
@@ -93,7 +93,7 @@ func TestGapIsNotPassedByWhatADeposedLeaderSays(t *testing.T) {
 	at.Sequence, at.Opened, at.AckedAt, at.TargetOffset = 50, true, time.Unix(1_700_000_000, 0), 100
 	r := newRig(t, at, 1, Plan{IDExpiration: 24 * time.Hour})
 	r.feed(104, made{base: 100, numbers: []int{100, 101, 102, 103}})
-	gone := fault(route.SourceChanged, codeOutOfRange)
+	gone := fault(route.SourceChanged, CodeOutOfRange)
 	gone.Extent = route.Extent{Start: 120, LastStable: 130, End: 130}
 	r.lane.Fail(0, gone)
 	r.hint(stands(57)) // eight records

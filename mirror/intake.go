@@ -176,11 +176,11 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 	if generation != l.in.generation || l.closing {
 		return
 	}
-	if f.Code == codeOutOfRange && f.Extent.Start > l.in.position && f.Extent.Start >= 0 {
+	if f.Code == CodeOutOfRange && f.Extent.Start > l.in.position && f.Extent.Start >= 0 {
 		l.truncatedLocked(f.Extent)
 		return
 	}
-	if f.Code == codeDiverged || f.Code == codeOutOfRange {
+	if f.Code == codeDiverged || f.Code == CodeOutOfRange {
 		l.divergedLocked(l.in.position, f)
 		f = l.partLocked(f)
 	}

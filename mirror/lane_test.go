@@ -124,7 +124,7 @@ func TestTruncationGoesOnAtTheFirstRecordLeft(t *testing.T) {
 	r := newRig(t, firstAt(0), 1, Plan{})
 	r.openAt()
 	_, generation, _ := r.lane.Want()
-	f := fault(route.SourceChanged, codeOutOfRange)
+	f := fault(route.SourceChanged, CodeOutOfRange)
 	f.Extent = route.Extent{Start: 50, LastStable: 60, End: 60}
 	r.lane.Fail(generation, f)
 	r.handle()

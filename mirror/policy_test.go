@@ -42,7 +42,7 @@ func (r *rig) standsStill(why string) {
 }
 
 func truncatedTo(to route.Offset) *route.Fault {
-	f := fault(route.SourceChanged, codeOutOfRange)
+	f := fault(route.SourceChanged, CodeOutOfRange)
 	f.Extent = route.Extent{Start: to, LastStable: to + 10, End: to + 10}
 	return f
 }

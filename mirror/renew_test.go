@@ -99,7 +99,7 @@ func (w *world) passed(o *owner) bool {
 	if room == 0 || at.Offset >= w.begin() {
 		return false
 	}
-	f := fault(route.SourceChanged, codeOutOfRange)
+	f := fault(route.SourceChanged, CodeOutOfRange)
 	end := w.source[w.visible-1].next
 	f.Extent = route.Extent{Start: w.begin(), LastStable: end, End: end}
 	o.lane.Fail(generation, f)

@@ -351,9 +351,6 @@ func (l *Line) Extent(x route.Extent) {
 	}
 }
 
-// codeOutOfRange is the protocol's name for a position outside the log.
-const codeOutOfRange = "OFFSET_OUT_OF_RANGE"
-
 // Fail takes a failure of the source. One of a fetch for the disk comes again when the lane has been given what is on disk; then it decides. But what
 // lies behind a gap is read on to disk.
 func (l *Line) Fail(generation uint32, f *route.Fault) {
@@ -361,7 +358,7 @@ func (l *Line) Fail(generation uint32, f *route.Fault) {
 	defer l.mu.Unlock()
 	kind, generation := generation&(1<<kinds-1), generation>>kinds
 	switch {
-	case kind == forDisk && f.Code == codeOutOfRange && f.Extent.Start > l.next.Offset:
+	case kind == forDisk && f.Code == mirror.CodeOutOfRange && f.Extent.Start > l.next.Offset:
 		end := route.Position{Offset: f.Extent.Start, LeaderEpoch: -1}
 		l.waiting = append(l.waiting, put{first: l.next.Offset, next: end, gap: true})
 		l.next, l.withheld = end, true

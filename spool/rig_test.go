@@ -224,7 +224,7 @@ func (r *rig) fetch() bool {
 	case room == 0:
 		return false
 	case at.Offset < r.start:
-		r.line.Fail(generation, &route.Fault{Class: route.SourceChanged, Code: codeOutOfRange, Extent: x})
+		r.line.Fail(generation, &route.Fault{Class: route.SourceChanged, Code: mirror.CodeOutOfRange, Extent: x})
 		return true
 	case at.Offset >= r.end:
 		r.line.Extent(x)
