@@ -249,7 +249,10 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 	was, now := partsOf(at.Fingerprint), partsOf(next.Fingerprint)
 	goes, _ := t.align.Target(at.Partition.Partition)
 	moved := was.told && was.goes != goes
-	var tell func()
+	var (
+		tell func()
+		err  error
+	)
 	switch {
 	case differ(at.TargetTopicID, t.target.ID) && c.cfg.On.TargetLost == mirror.Continue:
 		next, tell, err := c.retargeted(ctx, t, at, next)
@@ -280,9 +283,10 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 			c.moved(at, fmt.Sprintf("the target topic has %d partitions now: it goes to partition %d instead of %d", len(t.target.Partitions), goes, was.goes))
 		}
 	case was.work != now.work:
-		tell = func() { c.unsure(at, "the filter, transform or isolation was changed") }
+		if next, tell, err = c.sieved(ctx, t, at, next); err != nil {
+			return at, err
+		}
 	case anew.Cause != 0 && anew.ProducerID == at.ProducerID && anew.ProducerEpoch == at.ProducerEpoch:
-		var err error
 		if next, tell, err = c.anew(ctx, t, at, next, anew); err != nil || tell == nil {
 			return at, err
 		}
@@ -296,8 +300,7 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 		}
 		next.TargetOffset = end
 	}
-	next, err := c.newEpoch(ctx, at, next)
-	if err == nil {
+	if next, err = c.newEpoch(ctx, at, next); err == nil {
 		tell() // once: a beginning that fails is tried again
 	}
 	return next, err

@@ -16,7 +16,7 @@ import (
 // a batch that must not be forwarded; what is before it is good.
 func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (end route.Position, err error) {
 	l.batches = l.batches[:0]
-	l.aborted.begin(rp.AbortedTransactions, l.f.cfg.ReadCommitted)
+	l.aborted.Begin(rp.AbortedTransactions, l.f.cfg.ReadCommitted)
 	end = route.Position{Offset: from, LeaderEpoch: -1}
 	for rest := rp.RecordBatches; ; {
 		b, left, err := batch.Next(rest)
@@ -33,7 +33,7 @@ func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (en
 			return end, err
 		}
 		rest = left
-		keep := l.aborted.keeps(b)
+		keep := l.aborted.Keeps(b)
 		if b.NextOffset() <= from {
 			continue // a broker looks positions up in a sparse index
 		}
@@ -50,22 +50,23 @@ func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (en
 	}
 }
 
-// aborted tells, batch by batch in the order of the log, what belongs to aborted transactions.
-type aborted struct {
+// Aborted tells, batch by batch in the order of the log, what belongs to aborted transactions (KIP-98). The zero value is ready for Begin.
+type Aborted struct {
 	on     bool
 	list   []kmsg.FetchResponseTopicPartitionAbortedTransaction // by first offset
 	active []int64                                              // producers whose transaction is aborted; few
 }
 
-func (a *aborted) begin(list []kmsg.FetchResponseTopicPartitionAbortedTransaction, on bool) {
+// Begin takes the list that a fetch answer has for a partition; on says whether what was aborted is to be left out.
+func (a *Aborted) Begin(list []kmsg.FetchResponseTopicPartitionAbortedTransaction, on bool) {
 	a.on, a.list, a.active = on, list, a.active[:0]
 	slices.SortFunc(list, func(x, y kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
 		return cmp.Compare(x.FirstOffset, y.FirstOffset)
 	})
 }
 
-// keeps is false for control batches and for those of an aborted transaction. Every batch must be shown.
-func (a *aborted) keeps(b batch.Batch) bool {
+// Keeps is false for control batches and for those of an aborted transaction. Every batch must be shown.
+func (a *Aborted) Keeps(b batch.Batch) bool {
 	for len(a.list) > 0 && a.list[0].FirstOffset <= int64(b.LastOffset()) {
 		if !slices.Contains(a.active, a.list[0].ProducerID) {
 			a.active = append(a.active, a.list[0].ProducerID)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/batch"
 	"github.com/causeway-mirror/causeway/internal/backoff"
@@ -217,31 +216,11 @@ func (w *round) save(ctx context.Context, topic string) error {
 
 // fetch puts back what one fetch from `at` brings, and returns the position behind that.
 func (w *round) fetch(ctx context.Context, conn *wire.Conn, p route.Partition, at, end route.Offset) (route.Offset, error) {
-	req := kmsg.NewPtrFetchRequest()
-	req.MaxWaitMillis, req.MinBytes, req.MaxBytes, req.SessionEpoch = 1000, 1, fetchBytes, -1
-	t, part := kmsg.NewFetchRequestTopic(), kmsg.NewFetchRequestTopicPartition()
-	t.Topic = p.Topic
-	part.Partition, part.FetchOffset, part.PartitionMaxBytes, part.CurrentLeaderEpoch = p.Partition, int64(at), fetchBytes, -1
-	t.Partitions = append(t.Partitions, part)
-	req.Topics = append(req.Topics, t)
-	if err := w.pool.Budget().Reserve(ctx, fetchBytes); err != nil {
-		return at, err
-	}
-	resp, s, err := conn.Fetch(ctx, req, w.pool, fetchBytes)
+	a, s, err := conn.FetchOne(ctx, wire.One{Partition: p, At: at, Pool: w.pool, Bytes: fetchBytes})
 	if err != nil {
 		return at, err
 	}
 	defer s.Release()
-	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return at, err
-	}
-	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return at, fmt.Errorf("the answer does not name %s", p) //nolint:err113 // can't be decided on
-	}
-	a := &resp.Topics[0].Partitions[0]
-	if err := kerr.ErrorForCode(a.ErrorCode); err != nil {
-		return at, err
-	}
 	for records := a.RecordBatches; at < end; {
 		b, rest, err := batch.Next(records)
 		if errors.Is(err, io.EOF) || errors.Is(err, batch.ErrTruncated) {

@@ -8,9 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/causeway-mirror/causeway/batch"
 	"github.com/causeway-mirror/causeway/internal/slab"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -178,31 +175,11 @@ type logReader struct {
 
 // read notes what one fetch from `at` shows and returns the position after it.
 func (r *logReader) read(ctx context.Context, at route.Offset) (route.Offset, error) {
-	req := kmsg.NewPtrFetchRequest()
-	req.MaxWaitMillis, req.MinBytes, req.MaxBytes, req.SessionEpoch = 1000, 1, readLogBytes, -1
-	t, part := kmsg.NewFetchRequestTopic(), kmsg.NewFetchRequestTopicPartition()
-	t.Topic = r.target.Topic
-	part.Partition, part.FetchOffset, part.PartitionMaxBytes, part.CurrentLeaderEpoch = r.target.Partition, int64(at), readLogBytes, -1
-	t.Partitions = append(t.Partitions, part)
-	req.Topics = append(req.Topics, t)
-	if err := r.pool.Budget().Reserve(ctx, readLogBytes); err != nil {
-		return at, err
-	}
-	resp, s, err := r.conn.Fetch(ctx, req, r.pool, readLogBytes)
+	a, s, err := r.conn.FetchOne(ctx, wire.One{Partition: r.target, At: at, Pool: r.pool, Bytes: readLogBytes})
 	if err != nil {
 		return at, err
 	}
 	defer s.Release()
-	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return at, err
-	}
-	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return at, errNoAnswer
-	}
-	a := &resp.Topics[0].Partitions[0]
-	if err := kerr.ErrorForCode(a.ErrorCode); err != nil {
-		return at, err
-	}
 	return r.scan(a.RecordBatches, at)
 }
 
