@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/internal/testkit"
 	"github.com/causeway-mirror/causeway/test/kafkatest"
@@ -184,4 +185,29 @@ func TestSourceIsCompactedBeforeTheRestart(t *testing.T) {
 	for _, r := range readAll(t, k, topic) {
 		require.Equal(t, 1, seen[r.number], "record %d, which the source has", r.number)
 	}
+}
+
+// TestKilledWhereTheTargetDoesNotSayWhatItHas: the target's brokers know no DescribeProducers (KIP-664), as those before Kafka 2.8, so that its log
+// must tell what is stored beyond the checkpoint.
+func TestKilledWhereTheTargetDoesNotSayWhatItHas(t *testing.T) {
+	t.Parallel()
+	src := kafkatest.Shared(t, kafkatest.Kafka3)
+	dst := kafkatest.Start(t, kafkatest.Options{Version: kafkatest.Kafka3, Proxy: true, Heap: "192m"})
+	dst.Broker(0).Proxy().LimitVersions(map[int16]int16{int16(kmsg.DescribeProducers): -1})
+	const topic = "taciturn"
+	src.CreateTopic(t, topic, 3, nil)
+	m := newMirrorer(t, "mirror", between(src.Bootstrap(), dst.ProxyBootstrap(), topic)...)
+	m.start(t)
+	m.flowing(t, src, topic)
+	f := startFeed(t, src.Bootstrap(), topic, 3000)
+	for round := range rounds(5, 50) {
+		pass(t, upTo(time.Second))
+		m.kill(t)
+		m.start(t, "--commit-interval", []string{"1h", "300ms"}[round%2])
+		m.api(t)
+	}
+	written := f.end(t)
+	m.caughtUp(t, topic)
+	m.stop(t)
+	requireCopy(t, src.Bootstrap(), dst.Bootstrap(), topic, "", written)
 }
