@@ -71,7 +71,8 @@ type Partition struct {
 	LagSeconds       float64      `json:"lag_seconds"`
 	RecordsPerSecond float64      `json:"records_per_second"`
 	BytesPerSecond   float64      `json:"bytes_per_second"`
-	Path             string       `json:"path"` // raw or rewrite
+	SpilledBytes     int64        `json:"spilled_bytes"` // on its worker's disk
+	Path             string       `json:"path"`          // raw or rewrite
 	LastError        string       `json:"last_error"`
 }
 

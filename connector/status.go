@@ -27,12 +27,13 @@ type Status struct {
 type PartitionStatus struct {
 	Source, Target                               route.Partition
 	State, Reason                                string
-	SourceStart, SourceEnd, SourceLastStable     route.Offset
+	Extent                                       route.Extent
 	Position, Acked, Committed, TargetEnd        route.Offset
 	LagRecords, LagBytes                         int64
 	LagSeconds, RecordsPerSecond, BytesPerSecond float64
 	Path, LastError                              string
 	RecordsTotal, BytesTotal                     int64
+	SpilledBytes                                 int64 // on disk, since the target does not take them
 }
 
 // routeState is the health of the two clusters, as events have told it.
@@ -66,6 +67,10 @@ func (c *Connector) Status() Status {
 			s.Partitions[i] = unstarted(p, c.pausedLocked(p.source))
 		} else {
 			s.Partitions[i] = running(p.lane.Status())
+		}
+		if p.line != nil {
+			disk := p.line.Spilled()
+			s.Partitions[i].SpilledBytes, s.Partitions[i].Position = disk.Bytes, max(s.Partitions[i].Position, disk.Next)
 		}
 	}
 	c.mu.Unlock()
@@ -111,7 +116,7 @@ func (c *Connector) waiting() map[mirror.State]int {
 func unstarted(p *partition, paused bool) PartitionStatus {
 	s := PartitionStatus{
 		Source: p.source, Target: p.target, State: string(mirror.Starting), Reason: p.reason, LastError: p.reason, Path: "raw", LagRecords: -1, LagBytes: -1,
-		SourceStart: -1, SourceEnd: -1, SourceLastStable: -1, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1,
+		Extent: route.Extent{Start: -1, LastStable: -1, End: -1}, Position: -1, Acked: -1, Committed: -1, TargetEnd: -1,
 	}
 	switch {
 	case paused:
@@ -124,8 +129,8 @@ func unstarted(p *partition, paused bool) PartitionStatus {
 
 func running(l mirror.Status) PartitionStatus {
 	s := PartitionStatus{
-		Source: l.Source, Target: l.Target, State: string(l.State), Reason: l.Reason, SourceStart: l.Extent.Start, SourceEnd: l.Extent.End,
-		SourceLastStable: l.Extent.LastStable, Position: l.Position, Acked: l.Acked, Committed: l.Committed, TargetEnd: l.TargetEnd,
+		Source: l.Source, Target: l.Target, State: string(l.State), Reason: l.Reason, Extent: l.Extent,
+		Position: l.Position, Acked: l.Acked, Committed: l.Committed, TargetEnd: l.TargetEnd,
 		LagRecords: l.LagRecords, LagBytes: l.LagBytes, LagSeconds: l.LagSeconds, BytesPerSecond: l.BytesPerSecond, Path: "rewrite", LastError: l.LastError,
 		RecordsTotal: l.Records, BytesTotal: l.Bytes,
 	}

@@ -44,7 +44,21 @@ type Line struct {
 	spilling bool
 	hole     route.Offset // up to here the source serves the lane, since the disk does not have it; 0 = not so
 	extent   route.Extent
+	disk     Spilled // after the last step
 	closed   bool
+}
+
+// Spilled is what a partition has on disk.
+type Spilled struct {
+	Bytes int64        // of its files
+	Next  route.Offset // where they end; 0 where there are none
+}
+
+// Spilled says what the line had on disk a moment ago. It waits for no disk.
+func (l *Line) Spilled() Spilled {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.disk
 }
 
 // outflow is the way from disk.

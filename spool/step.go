@@ -37,7 +37,13 @@ func (l *Line) step(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		l.failed(err)
 	}
+	disk := Spilled{}
+	if l.queue != nil {
+		now := l.queue.Stats()
+		disk = Spilled{Bytes: now.DiskBytes, Next: now.Next}
+	}
 	l.mu.Lock()
+	l.disk = disk
 	wake := l.withheld && l.bytes <= ahead/2 && !time.Now().Before(l.barred)
 	l.mu.Unlock()
 	if wake {

@@ -99,7 +99,8 @@ func (d *discovery) run(ctx context.Context) {
 	}
 }
 
-// round looks once. The target is asked too until it has answered once, so that a wrong address shows before the first record.
+// round looks once. The target of a new route is asked too until it has answered once, so that a wrong address shows before the first record. One
+// that was begun before goes on without: its target may be away for longer than the source keeps its records, which go to disk meanwhile.
 func (d *discovery) round(ctx context.Context) error {
 	topics, err := d.ask(ctx, d.source, d.sourceName)
 	if err != nil {
@@ -108,13 +109,17 @@ func (d *discovery) round(ctx context.Context) error {
 	d.mu.Lock()
 	first := d.rounds == 0
 	d.mu.Unlock()
-	if first {
+	known, err := d.store.Route(ctx)
+	if err != nil {
+		return fmt.Errorf("load route: %w", err)
+	}
+	if !known.Discovered {
 		if _, err = d.ask(ctx, d.target, d.targetName); err != nil {
 			return err
 		}
 	}
 	s := d.sift(topics)
-	if err = d.remember(ctx, topics, s.found); err != nil {
+	if err = d.remember(ctx, known, topics, s.found); err != nil {
 		return fmt.Errorf("store first discovery: %w", err)
 	}
 	if first {
@@ -225,21 +230,21 @@ func (d *discovery) warnOfShared(copies map[string][]string) {
 
 // remember stores the topics of the route's first discovery, with their numbers of partitions, before any of them is mirrored: `start` applies
 // to them alone, and a restart must not take one found later for one of them. The mirror writes the same record, so a conflict is tried again.
-func (d *discovery) remember(ctx context.Context, topics map[string]cluster.Topic, found []string) error {
+func (d *discovery) remember(ctx context.Context, r offsets.Route, topics map[string]cluster.Topic, found []string) (err error) {
 	first := make(map[string]int32, len(found))
 	for _, name := range found {
 		first[name] = topics[name].Partitions
 	}
-	for {
-		r, err := d.store.Route(ctx)
-		if err != nil || r.Discovered {
-			return err
-		}
+	for !r.Discovered {
 		r.Discovered, r.FirstTopics = true, first
 		if err = d.store.SaveRoute(ctx, r); !errors.Is(err, offsets.ErrConflict) {
 			return err
 		}
+		if r, err = d.store.Route(ctx); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // adopt notes a round that succeeded, tells of what is new and hands it on.

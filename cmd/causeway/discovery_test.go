@@ -256,6 +256,18 @@ func TestDiscoveryRetriesAndNamesTheTrouble(t *testing.T) {
 	require.Equal(t, []events.Type{events.RouteDegraded, events.RouteRecovered, events.TopicDiscovered}, d.types())
 }
 
+// TestRouteThatWasBegunIsReadWhileItsTargetIsAway: a mirror that was started again during an outage read nothing until the target was back, although
+// the source would not keep the records for so long.
+func TestRouteThatWasBegunIsReadWhileItsTargetIsAway(t *testing.T) {
+	t.Parallel()
+	d := newDiscovery(t, "orders")
+	require.NoError(t, d.store.SaveRoute(t.Context(), offsets.Route{ProducerID: -1, Discovered: true, FirstTopics: map[string]int32{"orders": 1}}))
+	d.source.set(nil, cluster.Topic{Name: "orders", Partitions: 1})
+	d.target.set(errors.New("connection refused"))
+	require.NoError(t, d.round(t.Context()))
+	require.Len(t, d.mirror.parts(), 1)
+}
+
 // mute is a cluster that takes questions and answers none.
 type mute struct{}
 

@@ -107,6 +107,8 @@ type place struct {
 	LagRecords int64   `json:"lag_records"`
 	LagBytes   int64   `json:"lag_bytes"`
 	LagSeconds float64 `json:"lag_seconds"`
+
+	SpilledBytes int64 `json:"spilled_bytes"`
 }
 
 // places are the partitions of a topic, in order.

@@ -99,10 +99,10 @@ func (e *Engine) Snapshot() api.Snapshot {
 		s.Partitions[i] = api.Partition{
 			Topic: p.Source.Topic, Partition: p.Source.Partition, TargetTopic: p.Target.Topic, TargetPartition: p.Target.Partition,
 			Worker: e.worker, State: p.State, Reason: p.Reason,
-			Extent:   api.Extent{SourceStart: p.SourceStart, SourceEnd: p.SourceEnd, SourceLastStable: p.SourceLastStable},
+			Extent:   api.Extent{SourceStart: p.Extent.Start, SourceEnd: p.Extent.End, SourceLastStable: p.Extent.LastStable},
 			Position: p.Position, Acked: p.Acked, Committed: p.Committed, TargetEnd: p.TargetEnd,
 			LagRecords: p.LagRecords, LagBytes: p.LagBytes, LagSeconds: p.LagSeconds, RecordsPerSecond: p.RecordsPerSecond, BytesPerSecond: p.BytesPerSecond,
-			Path: p.Path, LastError: p.LastError,
+			SpilledBytes: p.SpilledBytes, Path: p.Path, LastError: p.LastError,
 		}
 	}
 	return s
