@@ -1,6 +1,8 @@
 package purgatory
 
 import (
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -49,4 +51,49 @@ func BenchmarkOperation(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkCrowd lets 100,000 operations wait at once: the heap that they take together, how fast they are added and ended, and how late they are
+// (the median) when all expire within one second.
+func BenchmarkCrowd(b *testing.B) {
+	const n = 100_000
+	for b.Loop() {
+		before := used()
+		begun := time.Now()
+		p := crowd(b, n)
+		added := time.Since(begun)
+		b.ReportMetric(float64(used()-before)/1e6, "MB")
+		b.ReportMetric(n/added.Seconds(), "added/s")
+		begun = time.Now()
+		for i := range n {
+			p.Cancel(-1 - i)
+		}
+		b.ReportMetric(n/time.Since(begun).Seconds(), "ended/s")
+		b.ReportMetric(lateness(n).Seconds()*1e3, "late-ms")
+	}
+}
+
+func used() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// lateness has n operations expire within a second, evenly, and returns the median of how late each was.
+func lateness(n int) time.Duration {
+	p := newPurgatory()
+	defer p.Close()
+	late := make(chan time.Duration, n)
+	for i := range n {
+		limit := time.Second + time.Duration(i)*time.Second/time.Duration(n)
+		due := time.Now().Add(limit)
+		p.TryCompleteElseWatch(Operation{Limit: limit, Ready: no, Done: func(Outcome) { late <- time.Since(due) }}, i)
+	}
+	all := make([]time.Duration, n)
+	for i := range all {
+		all[i] = <-late
+	}
+	slices.Sort(all)
+	return all[n/2]
 }

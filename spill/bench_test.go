@@ -2,7 +2,9 @@ package spill
 
 import (
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,9 +18,17 @@ import (
 // benchBytes is what a round writes: -benchtime 2048x makes 2 GiB of it.
 const benchBytes = 1 << 20
 
-// BenchmarkSpill writes items of 64 KiB, 16 in a transaction, all of it to disk and synced, and then takes them. MB/s are of the writes with the
-// syncs, of the reads, and of a plain file of the same size, written by 1 MiB and synced at its end, in the same folder.
+// BenchmarkSpill writes items of 64 KiB, 16 in a transaction, all of it to disk and synced, and then takes them: warm, when the operating system still
+// has them in memory, or cold. MB/s are of the writes with the syncs, of the reads, and of a plain file of the same size in the same folder, written by
+// 1 MiB and synced at its end, and, cold, read again.
 func BenchmarkSpill(b *testing.B) {
+	for _, name := range []string{"warm", "cold"} {
+		b.Run(name, func(b *testing.B) { benchmark(b, name == "cold") })
+	}
+}
+
+func benchmark(b *testing.B, cold bool) {
+	b.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir, cfg.MaxBytes, cfg.Limits.MemoryCapacity = b.TempDir(), 1<<40, 0
 	pool := slab.NewPool(slab.NewBudget(1<<40), 64<<20)
@@ -36,7 +46,7 @@ func BenchmarkSpill(b *testing.B) {
 	for i := range block {
 		block[i] = byte(i * i >> 7)
 	}
-	plain := plainFile(b, filepath.Join(cfg.Dir, "plain"), block)
+	plain, again := plainFile(b, filepath.Join(b.TempDir(), "plain"), block)
 	b.ReportAllocs()
 	b.ResetTimer()
 	begun := time.Now()
@@ -54,6 +64,9 @@ func BenchmarkSpill(b *testing.B) {
 	}
 	require.NoError(b, q.log.sync())
 	written := time.Since(begun)
+	if cold {
+		forget(b, filepath.Join(cfg.Dir, orders.String()))
+	}
 	begun = time.Now()
 	take, err := q.Take()
 	require.NoError(b, err)
@@ -74,10 +87,22 @@ func BenchmarkSpill(b *testing.B) {
 	b.ReportMetric(speed(written), "write-MB/s")
 	b.ReportMetric(speed(read), "drain-MB/s")
 	b.ReportMetric(speed(plain), "plain-MB/s")
+	b.ReportMetric(speed(again), "plain-read-MB/s")
 }
 
-// plainFile writes a block b.N times, syncs, and returns how long that took.
-func plainFile(b *testing.B, path string, block []byte) time.Duration {
+// forget has the operating system drop what it has of a folder's files in memory: in a long outage they are larger than that. Where it can't, the
+// files are read from memory.
+func forget(b *testing.B, dir string) {
+	b.Helper()
+	files, err := os.ReadDir(dir)
+	require.NoError(b, err)
+	for _, f := range files {
+		_ = exec.CommandContext(b.Context(), "dd", "of="+filepath.Join(dir, f.Name()), "oflag=nocache", "conv=notrunc,fdatasync", "count=0").Run()
+	}
+}
+
+// plainFile writes a block b.N times and syncs, and reads the file again from the disk, and returns how long both took.
+func plainFile(b *testing.B, path string, block []byte) (written, read time.Duration) {
 	b.Helper()
 	begun := time.Now()
 	f, err := os.Create(path)
@@ -86,10 +111,20 @@ func plainFile(b *testing.B, path string, block []byte) time.Duration {
 		_, err := f.Write(block)
 		require.NoError(b, err)
 	}
-	require.NoError(b, errors.Join(f.Sync(), f.Close()))
-	took := time.Since(begun)
-	require.NoError(b, os.Remove(path))
-	return took
+	require.NoError(b, f.Sync())
+	written = time.Since(begun)
+	forget(b, filepath.Dir(path))
+	begun = time.Now()
+	_, err = f.Seek(0, io.SeekStart)
+	require.NoError(b, err)
+	again := make([]byte, len(block))
+	for range b.N {
+		_, err := io.ReadFull(f, again)
+		require.NoError(b, err)
+	}
+	read = time.Since(begun)
+	require.NoError(b, errors.Join(f.Close(), os.Remove(path)))
+	return written, read
 }
 
 // BenchmarkMemory puts and takes an item that never sees the disk.
