@@ -28,6 +28,11 @@ const (
 
 // latency asks how old a record is when a consumer of the target gets it, under a steady light load, compared with a consumer of the source.
 func (l *lab) latency(ctx context.Context) (*report, error) {
+	return l.late(ctx, entrant{name: "source"}, l.floor("floor", "-follow"), l.causeway("causeway", "", "--start", "latest"), l.mirrorMaker())
+}
+
+// late asks it of some entrants.
+func (l *lab) late(ctx context.Context, entrants ...entrant) (*report, error) {
 	length := 60 * time.Second
 	if l.opts.quick {
 		length = 5 * time.Second
@@ -36,12 +41,6 @@ func (l *lab) latency(ctx context.Context) (*report, error) {
 		about: fmt.Sprintf("%d records/s of %d bytes in %d partitions, lz4, one replica; %v each run after %v of warming up. From the call of the producer to the consumer that has the record, in milliseconds: medians of the runs' quantiles. `source` is no mirror but a consumer of the source topic.",
 			latencyRate, latencyValue, latencyPartitions, length, latencyWarmUp),
 		figures: table{head: []string{"case", "mirror", "p50 ms", "p99 ms", "p99.9 ms", "largest ms", "% of a core", "resident MB", "runs", "remarks"}},
-	}
-	entrants := []entrant{
-		{name: "source"},
-		l.floor("floor", "-follow"),
-		l.causeway("causeway", "", "--start", "latest"),
-		l.mirrorMaker(),
 	}
 	results := map[string][]delays{}
 	var err error

@@ -39,6 +39,8 @@ func parts() []part {
 		{"hot", (*lab).hot},
 		{"filter", (*lab).filter},
 		{"latency", (*lab).latency},
+		{"gateway", (*lab).gateway},
+		{"gateway-latency", (*lab).gatewayLatency},
 		{"spill", (*lab).spill},
 		{"purgatory", (*lab).purgatory},
 		{"cluster", (*lab).cluster}, // last: thousands of partitions keep brokers busy also after they are deleted
