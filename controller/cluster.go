@@ -184,6 +184,8 @@ type Pulse interface {
 	Take(ctx context.Context) error
 	// Silent gives the workers that have answered before and did not when they were asked last, each with when it answered last. No IO.
 	Silent() map[string]time.Time
+	// Spilled gives the partitions of which workers have records on their disks that the target has not, by worker, as they said last. No IO.
+	Spilled() map[string][]route.Partition
 }
 
 // partitionName is how Helix records name a partition: the bare number.

@@ -275,6 +275,19 @@ type fakePulse struct {
 	mu      sync.Mutex
 	quiet   map[string]time.Time // not noticed before they are asked
 	noticed map[string]time.Time
+	spilled map[string][]route.Partition
+}
+
+func (p *fakePulse) Spilled() map[string][]route.Partition {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.spilled
+}
+
+func (p *fakePulse) spill(worker string, of ...route.Partition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spilled = map[string][]route.Partition{worker: of}
 }
 
 func (p *fakePulse) Take(context.Context) error {

@@ -101,6 +101,7 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		if !atOnce {
 			parts = t.held(s, parts)
 		}
+		t.pin(s, parts)
 		plan := assign.Decide(workers, parts, options)
 		if len(plan.Moves) == 0 {
 			return nil
@@ -230,6 +231,25 @@ func (t *Term) held(s *State, parts []assign.Partition) []assign.Partition {
 		parts[i].Held = owner != "" && !s.Workers[owner].Live && t.crew.waits(owner, now)
 	}
 	return parts
+}
+
+// pin keeps partitions with owners that have records of them on disk: the source may not have these any more, and only that worker can send them. Also
+// one that drains sends them first. Of an owner that is gone they come too late.
+func (t *Term) pin(s *State, parts []assign.Partition) {
+	if t.deps.Pulse == nil {
+		return
+	}
+	spilled := map[route.Partition]string{}
+	for worker, of := range t.deps.Pulse.Spilled() {
+		for _, p := range of {
+			spilled[p] = worker
+		}
+	}
+	for i := range parts {
+		if owner := parts[i].Owner; owner != "" && s.Workers[owner].Live && spilled[parts[i].Partition] == owner {
+			parts[i].Held = true
+		}
+	}
 }
 
 // weighed gives all partitions as assign counts them.

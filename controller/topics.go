@@ -216,6 +216,10 @@ func (t *Term) Move(ctx context.Context, p route.Partition, worker string) error
 		case !t.silent()[worker].IsZero():
 			return &InvalidError{Key: "worker", Value: worker, Reason: "does not answer"}
 		}
+		if owner := topic.Owner(p.Partition); owner != worker && t.spills(owner, p) {
+			return &InvalidError{Key: "worker", Value: worker, Reason: "worker " + owner + " has records of " + p.String() +
+				" on its disk that the target has not, and the source may have them no more: they are sent first"}
+		}
 		if err := t.cluster.Pin(ctx, p, worker); err != nil {
 			return err
 		}
@@ -230,6 +234,11 @@ func (t *Term) Move(ctx context.Context, p route.Partition, worker string) error
 		topic.Assigned[p.Partition] = map[string]string{worker: state}
 		return t.cluster.Write(ctx, []Topic{topic})
 	})
+}
+
+// spills says that a worker has said that it has records of a partition on its disk.
+func (t *Term) spills(worker string, p route.Partition) bool {
+	return t.deps.Pulse != nil && slices.Contains(t.deps.Pulse.Spilled()[worker], p)
 }
 
 // isGone says whether err means that what was asked about is not there.

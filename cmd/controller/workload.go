@@ -111,6 +111,19 @@ func (c *crew) Silent() map[string]time.Time {
 	return nil
 }
 
+// Spilled implements controller.Pulse.
+func (c *crew) Spilled() map[string][]route.Partition {
+	spilled := map[string][]route.Partition{}
+	for p, said := range c.seen() {
+		for i := range said {
+			if said[i].SpilledBytes > 0 {
+				spilled[said[i].Worker] = append(spilled[said[i].Worker], p)
+			}
+		}
+	}
+	return spilled
+}
+
 // look asks all workers at once, and keeps what they say. Of one that does not answer nothing is kept, since it may be gone; an error means that
 // none did though some should have, or that nobody knows where they are: then all stays as it was.
 func (c *crew) look(ctx context.Context) (map[route.Partition]reports, error) {

@@ -86,7 +86,7 @@ func TestAWorkerThatStopsAnsweringIsSilentAndNothingOfItIsKept(t *testing.T) {
 		if down.Load() {
 			return http.StatusInternalServerError, nil
 		}
-		return http.StatusOK, api.List[api.Partition]{Items: []api.Partition{{Topic: "clicks", Worker: "w2"}}}
+		return http.StatusOK, api.List[api.Partition]{Items: []api.Partition{{Topic: "clicks", Worker: "w2", SpilledBytes: 100}}}
 	})
 	never := serving(t, func(*http.Request) (int, any) { return http.StatusInternalServerError, nil })
 	client := &http.Client{Timeout: workerTimeout}
@@ -95,6 +95,7 @@ func TestAWorkerThatStopsAnsweringIsSilentAndNothingOfItIsKept(t *testing.T) {
 	require.NoError(t, c.Take(t.Context()))
 	require.Len(t, c.seen(), 2)
 	require.Empty(t, c.Silent(), "of one that never answered nothing is known")
+	require.Equal(t, map[string][]route.Partition{"w2": {{Topic: "clicks"}}}, c.Spilled())
 
 	down.Store(true)
 	require.NoError(t, c.Take(t.Context()))
