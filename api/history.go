@@ -28,10 +28,13 @@ func historyMetrics() []string {
 	return []string{"records_per_second", "bytes_per_second", "lag_records", "lag_seconds"}
 }
 
-// lagSeconds is the last of them; the others are sums.
-const lagSeconds = 3
+// lagRecords and lagSeconds are the last two of them; all but the latter are sums.
+const (
+	lagRecords = 2
+	lagSeconds = 3
+)
 
-// moment is one sample: a number for each metric; the first is NaN where there is none.
+// moment is one sample: a number for each metric, NaN where it is not known; the first is NaN where there is no sample.
 type moment [lagSeconds + 1]float64
 
 // ring holds the samples of a topic, or of the whole route, each in the place of its tick.
@@ -90,6 +93,7 @@ func (h *history) add(at time.Time, topics []Topic) {
 	full := len(h.topics) >= historyTopics
 	maps.DeleteFunc(h.topics, func(_ string, r *ring) bool { return r.last <= h.tick-historySamples || full && r.last < h.tick-1 })
 	var whole moment
+	known := len(topics) == 0 // nothing lacks where there is nothing
 	for i := range topics {
 		t := &topics[i]
 		m := moment{t.RecordsPerSecond, t.BytesPerSecond, float64(max(t.LagRecords, 0)), t.LagSeconds}
@@ -97,6 +101,7 @@ func (h *history) add(at time.Time, topics []Topic) {
 			whole[k] += m[k]
 		}
 		whole[lagSeconds] = max(whole[lagSeconds], m[lagSeconds]) // as late as its latest topic
+		known = m.know(t.LagRecords >= 0) || known
 		r := h.topics[t.Topic]
 		if r == nil && len(h.topics) < historyTopics {
 			r = newRing()
@@ -106,10 +111,23 @@ func (h *history) add(at time.Time, topics []Topic) {
 			r.put(h.tick, m)
 		}
 	}
+	whole.know(known)
 	h.whole.put(h.tick, whole)
 }
 
-// read gives the samples of a topic ("" means all together) from a time on, oldest first; false if it has none.
+// know takes the lag back if it is not known, and returns whether it is. A topic none of whose lag is known may be late all the same.
+func (m *moment) know(lag bool) bool {
+	if lag {
+		return true
+	}
+	m[lagRecords] = math.NaN()
+	if m[lagSeconds] == 0 {
+		m[lagSeconds] = math.NaN()
+	}
+	return false
+}
+
+// read gives what is known of a topic ("" means all together) from a time on, oldest first; false if it has no samples.
 func (h *history) read(topic string, metric int, since time.Time) ([]Sample, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,14 +140,14 @@ func (h *history) read(topic string, metric int, since time.Time) ([]Sample, boo
 	out := []Sample{}
 	for tick := max(1, h.tick-historySamples+1); tick <= r.last; tick++ {
 		m, at := r.moments[tick%historySamples], h.times[tick%historySamples]
-		if !math.IsNaN(m[0]) && !at.Before(since) {
+		if !math.IsNaN(m[0]) && !math.IsNaN(m[metric]) && !at.Before(since) {
 			out = append(out, Sample{Time: at, Value: m[metric]})
 		}
 	}
 	return out, true
 }
 
-// trend gives the newest samples of a topic, oldest first, nil where there was none; nothing if the topic has no samples.
+// trend gives the newest samples of a topic, oldest first, nil where nothing was known; nothing if the topic has no samples.
 func (h *history) trend(topic string, metric int) []*float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,7 +158,7 @@ func (h *history) trend(topic string, metric int) []*float64 {
 	out := make([]*float64, 0, trendSamples)
 	for tick := max(1, h.tick-trendSamples+1); tick <= h.tick; tick++ {
 		m := &r.moments[tick%historySamples]
-		if tick > r.last || math.IsNaN(m[0]) {
+		if tick > r.last || math.IsNaN(m[0]) || math.IsNaN(m[metric]) {
 			out = append(out, nil)
 			continue
 		}

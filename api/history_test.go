@@ -105,6 +105,29 @@ func TestTheLastHourIsSampledEveryTenSeconds(t *testing.T) {
 	})
 }
 
+// A lag that nobody knew was drawn as none.
+func TestALagThatIsNotKnownIsAGapInItsHistory(t *testing.T) {
+	t.Parallel()
+	m := &changing{}
+	s, err := New(DefaultConfig(), Deps{Log: hclog.NewNullLogger(), Mirror: m, Registry: prometheus.NewRegistry()})
+	require.NoError(t, err)
+	m.set()
+	for _, lags := range [][2]int64{{3, 4}, {-1, 4}, {-1, -1}} {
+		s.history.add(time.Now(), []Topic{{Topic: "a", LagRecords: lags[0], RecordsPerSecond: 1}, {Topic: "b", LagRecords: lags[1], LagSeconds: 2}})
+	}
+	s.history.add(time.Now(), nil)
+	for query, want := range map[string][]float64{
+		"metric=lag_records": {7, 4, 0}, "metric=lag_records&topic=a": {3}, "metric=lag_seconds&topic=a": {0}, "metric=lag_seconds&topic=b": {2, 2, 2},
+		"metric=records_per_second&topic=a": {1, 1, 1}, "metric=lag_seconds": {2, 2, 2, 0},
+	} {
+		_, h := past(t, s, query)
+		require.Equal(t, want, values(h), query)
+	}
+	trend := s.history.trend("a", lagRecords)
+	require.NotNil(t, trend[0])
+	require.Equal(t, []*float64{nil, nil, nil}, trend[1:])
+}
+
 func TestWhoDoesNotLeadTakesNoSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &changing{}

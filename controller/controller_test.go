@@ -646,11 +646,18 @@ func TestLagThatIsNoLongerKnownIsNotToldAsItWas(t *testing.T) {
 		r.source.set(func() { r.source.err = errFake })
 		pass(30 * time.Second)
 		require.Equal(t, 1, testutil.CollectAndCount(r.metrics.lagRecords))
+		stale, _ := term.Lag(down)
+		require.EqualValues(t, 10, stale.Records, "nor are a few")
 		pass(time.Minute)
 		require.Zero(t, testutil.CollectAndCount(r.metrics.lagRecords))
+		stale, _ = term.Lag(down)
+		require.EqualValues(t, -1, stale.Records, "the API told what was measured last for as long as nothing could be measured")
+		require.Zero(t, stale.Time)
 		r.source.set(func() { r.source.err = nil })
 		pass(time.Minute)
 		require.Equal(t, 1, testutil.CollectAndCount(r.metrics.lagRecords), "it is told again")
+		again, _ := term.Lag(down)
+		require.EqualValues(t, 10, again.Records)
 	})
 }
 

@@ -204,7 +204,8 @@ func (tr *track) remember(end, committed route.Offset, now time.Time) {
 // toldFor is how long at least the figure of a lag stands that is not known any more.
 const toldFor = time.Minute
 
-// expire takes back the figures of what has not been known for too long. One measurement that fails is no news, and a gap begins alerts anew.
+// expire takes back the figures of what has not been known for too long, and what is told of it. One measurement that fails is no news, and a gap
+// begins alerts anew.
 func (l *lagTable) expire(now time.Time, m *metrics) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,6 +216,7 @@ func (l *lagTable) expireLocked(now time.Time, m *metrics) {
 	for p, tr := range l.tracks {
 		if now.Sub(tr.known) > max(toldFor, 3*l.cfg.Interval) {
 			m.lagRecords.DeleteLabelValues(p.Topic, partitionName(p.Partition))
+			tr.last.Records, tr.last.Time = -1, 0
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (v *view) partition(t *controller.Term, s *controller.State, topic controll
 	if lag, ok := t.Lag(p); ok && (!told || one.LagRecords < 0 || one.State == api.StatePaused) { // a paused one looks at nothing
 		one.SourceLastStable, one.Committed = lag.End, lag.Committed
 		one.LagRecords, one.LagSeconds = lag.Records, lag.Time.Seconds()
-		if one.LagBytes = 0; lag.Records > 0 {
+		if one.LagBytes = 0; lag.Records != 0 {
 			one.LagBytes = -1 // only a worker that has copied some knows about how large they are
 		}
 	}
@@ -109,6 +109,7 @@ func (v *view) shown(s *controller.State, topic controller.Topic, p route.Partit
 			Topic: p.Topic, Partition: p.Partition, TargetPartition: p.Partition, Worker: owner,
 			Extent:   api.Extent{SourceStart: route.NoOffset, SourceEnd: route.NoOffset, SourceLastStable: route.NoOffset},
 			Position: route.NoOffset, Acked: route.NoOffset, TargetEnd: route.NoOffset, Committed: route.NoOffset,
+			LagRecords: -1, LagBytes: -1,
 		}
 		one.State, one.Reason = standing(s, topic, p, owner)
 		if quiet := v.crew.quiet(owner); quiet > 0 && one.State == api.StateMirroring {

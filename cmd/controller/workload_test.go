@@ -163,6 +163,8 @@ func TestWhatASilentWorkerHasIsDegraded(t *testing.T) {
 	one, told := v.shown(s, topic, p, api.Partition{})
 	require.False(t, told)
 	require.Equal(t, api.StateMirroring, one.State)
+	require.EqualValues(t, -1, one.LagRecords, "nobody has measured it yet, and it was told to be 0")
+	require.EqualValues(t, -1, one.LagBytes)
 	c.last.Store(&sight{silent: map[string]time.Time{"w1": time.Now().Add(-20500 * time.Millisecond)}})
 	one, _ = v.shown(s, topic, p, api.Partition{})
 	require.Equal(t, api.StateDegraded, one.State)
