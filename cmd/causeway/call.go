@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/causeway-mirror/causeway/api"
@@ -69,7 +71,7 @@ func (c *client) do(ctx context.Context, what call) ([]byte, error) {
 	for range mostAsked {
 		got, err := c.exchange(ctx, what, target, token)
 		if err != nil {
-			return nil, fmt.Errorf("ask %s: %w", whom, err)
+			return nil, unreached(whom, err)
 		}
 		next := got.leadsTo
 		switch {
@@ -84,6 +86,19 @@ func (c *client) do(ctx context.Context, what call) ([]byte, error) {
 		target = next
 	}
 	return nil, fmt.Errorf("no leader answers: %s was the last of %d to name another one; try again", origin(target), mostAsked)
+}
+
+// unreached words why nobody answers, and what to look at where nobody is there.
+func unreached(whom string, err error) error {
+	dial, ok := errors.AsType[*net.OpError](err)
+	if !ok || dial.Op != "dial" {
+		return fmt.Errorf("ask %s: %w", whom, err)
+	}
+	err = dial.Err // the address stands in whom
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		err = errno
+	}
+	return fmt.Errorf("cannot reach %s: %w; is the controller, or the mirror, running there? try another --api URL", whom, err)
 }
 
 // exchange sends one request and reads its answer whole.

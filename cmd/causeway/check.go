@@ -118,7 +118,7 @@ func newCheck(stdout io.Writer) *cobra.Command {
 }
 
 func (c *checkCommand) run(ctx context.Context) error {
-	s, err := c.flags.loadFor((*settings).validateShared)
+	s, err := c.flags.loadShared()
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func newConfig(stdout io.Writer) *cobra.Command {
-	return group("config", "Check or show the configuration of standalone", newConfigValidate(stdout), newConfigShow(stdout))
+	return group("config", "Check or show the configuration of a mirror", newConfigValidate(stdout), newConfigShow(stdout))
 }
 
 func newConfigValidate(stdout io.Writer) *cobra.Command {
@@ -18,7 +18,7 @@ func newConfigValidate(stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "validate", Short: "Check file and flags without connecting anywhere: exit 0 when they are right", Args: asUsed,
 		RunE: action(func(context.Context) error {
-			if _, err := f.load(); err != nil {
+			if _, err := f.loadShared(); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(stdout, "valid")
@@ -37,7 +37,7 @@ func newConfigShow(stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show", Short: "Print the effective configuration, defaults included, secrets masked", Args: asUsed,
 		RunE: action(func(context.Context) error {
-			s, err := f.load()
+			s, err := f.loadShared()
 			if err != nil {
 				return err
 			}

@@ -22,6 +22,7 @@ func tellAllFlags(root *cobra.Command, args []string) {
 		cmd.Flags().VisitAll(faults.wrap)
 		if cmd == called {
 			faults.admit(cmd, rest)
+			faults.misnamed = cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-")
 		}
 		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errors.Join(append(faults.told, worded(err))...) })
 		cmd.Args = faults.before(cmd.Args)
@@ -34,8 +35,9 @@ func tellAllFlags(root *cobra.Command, args []string) {
 
 // flagFaults are what is wrong with the flags of one command.
 type flagFaults struct {
-	told    []error
-	unknown bool // a flag is: the word behind it may be its value
+	told     []error
+	unknown  bool // a flag is: the word behind it may be its value
+	misnamed bool // no command has the name that stands first: the flags are that one's
 }
 
 func (f *flagFaults) wrap(flag *pflag.Flag) {
@@ -48,6 +50,9 @@ func (f *flagFaults) wrap(flag *pflag.Flag) {
 // before reports the faults before cobra judges the arguments, which is the first that it does after parsing.
 func (f *flagFaults) before(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
+		if f.misnamed {
+			return args(cmd, given)
+		}
 		faults := f.told
 		if args != nil && !f.unknown {
 			faults = append(faults, args(cmd, given))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -51,7 +52,7 @@ func choices(cmd *cobra.Command, flag string, words ...string) {
 // print writes v as JSON or YAML, or lets rows fill a table.
 func (o *output) print(w io.Writer, v any, rows func(*table)) error {
 	if *o == "table" {
-		t := &table{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)}
+		t := newTable(w)
 		rows(t)
 		return t.w.Flush()
 	}
@@ -91,13 +92,20 @@ func blockStyle(n *yaml.Node) {
 }
 
 // table aligns columns.
-type table struct{ w *tabwriter.Writer }
+type table struct {
+	w       *tabwriter.Writer
+	colours bool
+}
+
+func newTable(w io.Writer) *table {
+	return &table{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0), colours: isTerminal(w) && os.Getenv("NO_COLOR") == ""}
+}
 
 // row writes one line. What is long is shortened, except in the last column, which widens nothing: json and yaml have all of it.
 func (t *table) row(cells ...string) {
 	shown := make([]string, len(cells))
 	for i, cell := range cells {
-		if shown[i] = cell; i < len(cells)-1 {
+		if shown[i] = cell; i < len(cells)-1 && !strings.HasPrefix(cell, escape) {
 			shown[i] = shortened(cell)
 		}
 	}
@@ -162,6 +170,14 @@ func seconds(s float64) string {
 		return fmt.Sprintf("%.1fs", s)
 	}
 	return d.Round(time.Second).String()
+}
+
+// behind writes for how long something has been behind; of a lag that is not known (-1) nobody can say that it is 0.
+func behind(lag int64, s float64) string {
+	if lag < 0 && s == 0 {
+		return "-"
+	}
+	return seconds(s)
 }
 
 // states writes counts by state, in order of names.

@@ -54,7 +54,7 @@ func partitionsOf(ctx context.Context, c *client, topic string, q url.Values) ([
 }
 
 func partitionRows(t *table, parts []api.Partition) {
-	t.row("PARTITION", "TARGET", "WORKER", "STATE", "ACKED", "COMMITTED", "END", "LAG", "BEHIND", "RECORDS", "PATH", "REASON")
+	t.row("PARTITION", "TARGET", "WORKER", t.painted("STATE"), "ACKED", "COMMITTED", "END", "LAG", "BEHIND", "RECORDS", "PATH", "REASON")
 	for i := range parts {
 		p := &parts[i]
 		source := route.Partition{Topic: p.Topic, Partition: p.Partition}
@@ -63,7 +63,7 @@ func partitionRows(t *table, parts []api.Partition) {
 		if reason == "" {
 			reason = p.LastError
 		}
-		t.row(source.String(), target.String(), p.Worker, p.State, count(p.Acked), count(p.Committed), count(p.SourceEnd),
-			count(p.LagRecords), seconds(p.LagSeconds), rate(p.RecordsPerSecond), p.Path, reason)
+		t.row(source.String(), target.String(), p.Worker, t.painted(p.State), count(p.Acked), count(p.Committed), count(p.SourceEnd),
+			count(p.LagRecords), behind(p.LagRecords, p.LagSeconds), rate(p.RecordsPerSecond), p.Path, reason)
 	}
 }

@@ -42,6 +42,8 @@ func TestExitCodes(t *testing.T) {
 		{"a command misspelt", []string{"stats"}, 2, []string{`causeway: unknown command "stats", did you mean "status"?`}},
 		{"a command misspelt before its child", []string{"topic", "list"}, 2, []string{`unknown command "topic", did you mean "topics"?`}},
 		{"a child misspelt", []string{"topics", "lst"}, 2, []string{`unknown command "lst", did you mean "list"?`}},
+		{"the flags of a command misspelt", []string{"stats", "--api", "http://127.0.0.1:1", "-o", "json"}, 2, []string{"causeway: unknown command \"stats\", did you mean \"status\"?\ncauseway: try --help\n"}},
+		{"the flags of a child misspelt", []string{"topics", "lst", "--api", "x"}, 2, []string{"causeway: unknown command \"lst\", did you mean \"list\"?\ncauseway: try --help\n"}},
 		{"flags misspelt", []string{"standalone", "--sourc", "a:1", "--topic=orders"}, 2, []string{`--sourc: unknown flag, did you mean "--source"?`, `--topic: unknown flag, did you mean "--topics"?`}},
 		{"a star alone", with("standalone", "--topics", "*"), 1, []string{"missing argument to repetition operator: `*` (all topics are \".*\")"}},
 		{"completion", []string{"completion", "bash"}, 0, nil},

@@ -91,11 +91,21 @@ func logChoices(cmd *cobra.Command) {
 }
 
 // load returns the effective settings of standalone, or everything that is wrong with the file and the flags.
-func (f *settingFlags) load() (settings, error) { return f.loadFor((*settings).validate) }
+func (f *settingFlags) load() (settings, error) {
+	return f.loadFor(defaultSettings(), (*settings).validate)
+}
 
-// loadFor returns the effective settings for a command that has a judge of its own.
-func (f *settingFlags) loadFor(judge func(*settings) error) (settings, error) {
-	s := defaultSettings()
+// loadShared is load for commands that take the file of any of the programs. A cluster's workers and controllers have defaults of their own.
+func (f *settingFlags) loadShared() (settings, error) {
+	s, err := f.loadFor(defaultSettings(), (*settings).validateShared)
+	if s.clustered() {
+		return f.loadFor(clusterSettings(), (*settings).validateShared)
+	}
+	return s, err
+}
+
+// loadFor returns the effective settings, s where nothing is said, or what judge and reading them find wrong.
+func (f *settingFlags) loadFor(s settings, judge func(*settings) error) (settings, error) {
 	var fileErr error
 	f.unread = nil
 	if f.config != "" {

@@ -14,8 +14,14 @@ type settings struct {
 	stateKey string // what names the folder of the positions in faults
 }
 
+// clusterSettings are what a cluster's workers and controllers do where nothing is said.
+func clusterSettings() settings {
+	return settings{File: native.Default(), stateKey: "offsets.dir (--state)"}
+}
+
+// defaultSettings are standalone's.
 func defaultSettings() settings {
-	s := settings{File: native.Default(), stateKey: "offsets.dir (--state)"}
+	s := clusterSettings()
 	s.Offsets.Store, s.Server.Listen = native.StoreFile, "127.0.0.1:8080"
 	return s
 }

@@ -112,6 +112,29 @@ func TestConfigShowMasksSecrets(t *testing.T) {
 	}
 }
 
+// What was shown of a cluster's file was what one process would have made of it, and a file that names the store of a cluster was refused.
+func TestAClustersFileIsShownAsItsProcessesHaveIt(t *testing.T) {
+	t.Parallel()
+	const route = "route: {source: {bootstrap: [a:1]}, target: {bootstrap: [b:1]}}\ncoordination: {zookeeper: zk1}\n"
+	for _, offsets := range []string{"", "offsets: {store: zookeeper}\n"} {
+		file := writeFile(t, route+offsets)
+		code, stdout, stderr := command(t.Context(), "config", "show", "--config", file)
+		require.Equal(t, 0, code, stderr)
+		require.Contains(t, stdout, "store: zookeeper")
+		require.NotContains(t, stdout, "127.0.0.1:8080")
+		code, stdout, _ = command(t.Context(), "config", "validate", "--config", file)
+		require.Equal(t, 0, code)
+		require.Equal(t, "valid\n", stdout)
+		code, _, stderr = command(t.Context(), "verify", "--config", file, "--from", "checkpoint")
+		require.Equal(t, exitIncomparable, code)
+		require.Contains(t, stderr, `--from "checkpoint": is for the folder of one process; a cluster's positions are in ZooKeeper`)
+		require.Contains(t, stderr, `route.topics.include (--topics) "": must name at least one topic or pattern`)
+	}
+	code, _, stderr := command(t.Context(), "config", "validate", "--config", writeFile(t, route+"offsets: {store: tape}\n"))
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, stderr, `offsets.store "tape"`)
+}
+
 func TestConfigShowIsAFileAgain(t *testing.T) {
 	t.Parallel()
 	_, shown, _ := command(t.Context(), "config", "show", "--source", "a:1", "--target", "b:1", "--topics", "t")

@@ -82,8 +82,8 @@ func showStatus(ctx context.Context, c *client, out *output, w io.Writer) error 
 			state += ": " + r.Reason
 		}
 		t.row("route", routeText(r.Name))
-		t.row("state", state)
-		t.row("partitions", states(r.Partitions))
+		t.row("state", t.painted(state))
+		t.row("partitions", t.painted(states(r.Partitions)))
 		if len(view.missing) > 0 {
 			t.row("missing", strings.Join(view.missing, ", ")+": "+missingReason)
 		}

@@ -38,11 +38,11 @@ func newTopicsList(stdout io.Writer) *cobra.Command {
 				return err
 			}
 			return out.print(stdout, topics, func(t *table) {
-				t.row("TOPIC", "TARGET", "PARTITIONS", "STATES", "LAG", "BEHIND", "RECORDS", "BYTES")
+				t.row("TOPIC", "TARGET", "PARTITIONS", t.painted("STATES"), "LAG", "BEHIND", "RECORDS", "BYTES")
 				for i := range topics {
 					p := &topics[i]
-					t.row(p.Topic, p.TargetTopic, strconv.Itoa(p.PartitionCount), states(p.States), count(p.LagRecords),
-						seconds(p.LagSeconds), rate(p.RecordsPerSecond), megabytes(p.BytesPerSecond))
+					t.row(p.Topic, p.TargetTopic, strconv.Itoa(p.PartitionCount), t.painted(states(p.States)), count(p.LagRecords),
+						behind(p.LagRecords, p.LagSeconds), rate(p.RecordsPerSecond), megabytes(p.BytesPerSecond))
 				}
 			})
 		}),
@@ -82,8 +82,8 @@ func newTopicsDescribe(stdout io.Writer) *cobra.Command {
 		}
 		return asExit(out.print(stdout, topic, func(t *table) {
 			t.row("topic", topic.Topic+" -> "+topic.TargetTopic)
-			t.row("partitions", states(topic.States))
-			t.row("lag", fmt.Sprintf("%s, %s", lagText(topic.LagRecords), seconds(topic.LagSeconds)))
+			t.row("partitions", t.painted(states(topic.States)))
+			t.row("lag", fmt.Sprintf("%s, %s", lagText(topic.LagRecords), behind(topic.LagRecords, topic.LagSeconds)))
 			t.row("throughput", rate(topic.RecordsPerSecond)+", "+megabytes(topic.BytesPerSecond))
 			t.row("")
 			partitionRows(t, topic.Partitions)

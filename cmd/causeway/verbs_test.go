@@ -254,7 +254,7 @@ func TestALeaderThatCannotBeReachedIsNamed(t *testing.T) {
 	standby := serve(t, apiOf(t, "controller", lead{leader: gone.URL}))
 	code, _, stderr := command(t.Context(), "topics", "add", "audit", "--api", standby)
 	require.Equal(t, exitFailure, code)
-	require.Contains(t, stderr, "ask the leader at "+gone.URL+", which "+standby+" names: ")
+	require.Contains(t, stderr, "cannot reach the leader at "+gone.URL+", which "+standby+" names: connection refused; ")
 	require.Contains(t, stderr, "refused")
 	code, _, stderr = command(t.Context(), "topics", "add", "audit", "--api", serve(t, apiOf(t, "controller", lead{})))
 	require.Equal(t, exitFailure, code)

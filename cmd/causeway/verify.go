@@ -141,13 +141,19 @@ func (v *verifyCommand) run(ctx context.Context) error {
 
 // settings are standalone's, with the faults that matter for reading.
 func (v *verifyCommand) settings() (settings, error) {
-	s, err := v.flags.load()
+	s, err := v.flags.loadShared()
 	faults := []error{err, native.OneOf("--from", v.from, "earliest", "checkpoint")}
 	if !(v.sample > 0 && v.sample <= 1) {
 		faults = append(faults, fault("--sample", fmt.Sprint(v.sample), "must be more than 0 and at most 1"))
 	}
 	if v.timeout <= 0 {
 		faults = append(faults, fault("--timeout", v.timeout.String(), "must be more than 0s"))
+	}
+	if s.clustered() && v.from == "checkpoint" {
+		faults = append(faults, fault("--from", v.from, "is for the folder of one process; a cluster's positions are in ZooKeeper: take earliest"))
+	}
+	if s.clustered() && len(s.Route.Topics.Include) == 0 {
+		faults = append(faults, fault("route.topics.include (--topics)", "", "must name at least one topic or pattern"))
 	}
 	return s, errors.Join(faults...)
 }

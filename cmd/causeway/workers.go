@@ -31,10 +31,10 @@ func newWorkersList(stdout io.Writer) *cobra.Command {
 				return c.whose(ctx, err)
 			}
 			return out.print(stdout, workers, func(t *table) {
-				t.row("WORKER", "STATE", "PARTITIONS", "RECORDS", "BYTES")
+				t.row("WORKER", t.painted("STATE"), "PARTITIONS", "RECORDS", "BYTES")
 				for i := range workers {
 					w := &workers[i]
-					t.row(w.ID, w.State, count(w.Partitions), rate(w.RecordsPerSecond), megabytes(w.BytesPerSecond))
+					t.row(w.ID, t.painted(w.State), count(w.Partitions), rate(w.RecordsPerSecond), megabytes(w.BytesPerSecond))
 				}
 			})
 		}),
