@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/mirror"
 )
 
-// A topic that its source does not have, or that its target refuses, is the trouble of its own partitions: they halt, and the route is well.
+// A topic that its source does not have, or that its target refuses, is the trouble of its own partitions: they halt, or stop, and the route is well.
 
 // absentFor is for how long a source must not know a topic before that is believed: a broker that has just started knows none.
 const absentFor = 30 * time.Second
@@ -31,10 +33,38 @@ func (c *Connector) unknown(t *pair, name string, cause error) error {
 		}
 		lasts = lasts || now.Sub(p.absent) >= absentFor
 	}
-	if lasts {
+	switch {
+	case lasts && c.cfg.On.Deleted == mirror.Stop:
+		return &stopError{err}
+	case lasts:
 		return &haltError{err}
 	}
 	return err
+}
+
+// stopError is a reason not to run that is no trouble.
+type stopError struct{ err error }
+
+func (e *stopError) Error() string { return e.err.Error() }
+func (e *stopError) Unwrap() error { return e.err }
+
+// rest notes that partitions don't run because their topic was deleted, and by policy that is no trouble. Their start goes on being tried.
+func (c *Connector) rest(parts []*partition, err *stopError) {
+	var fresh []*partition
+	c.mu.Lock()
+	for _, p := range parts {
+		if p.lane != nil {
+			continue
+		}
+		if !p.rests {
+			fresh = append(fresh, p)
+		}
+		p.reason, p.halted, p.rests, p.told = mirror.ReasonDeleted, false, true, true
+	}
+	c.mu.Unlock()
+	for _, p := range fresh {
+		c.deps.Events.Emit(events.Of(p.source, events.TopicDeleted, events.Warning, mirror.ReasonDeleted).Because(err.Error()))
+	}
 }
 
 // present notes that the source has the topic.

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/wire"
 )
 
@@ -33,4 +35,25 @@ func TestTopicThatTheSourceLacksHaltsItselfAlone(t *testing.T) {
 	require.False(t, part.halted)
 	look(kerr.TopicAuthorizationFailed)
 	require.True(t, part.halted)
+}
+
+// By policy it is no trouble to be told to mirror a topic that was deleted.
+func TestTopicThatTheSourceLacksStopsByPolicy(t *testing.T) {
+	t.Parallel()
+	c := idle(t, io.Discard)
+	c.cfg.On.Deleted = mirror.Stop
+	ends, part := one(t, c, nil)
+	part.absent = time.Now().Add(-absentFor)
+	for range 2 {
+		c.mapped([]string{"t"}, map[string]*pair{"t": ends}, &wire.Metadata{Topics: map[string]wire.TopicMetadata{"t": {Err: kerr.UnknownTopicOrPartition}}})
+		s := unstarted(part, false)
+		require.Equal(t, []string{"stopped", mirror.ReasonDeleted, ""}, []string{s.State, s.Reason, s.LastError})
+	}
+	require.Equal(t, 1, c.waiting()[mirror.Stopped])
+	told := c.deps.Events.Since(0)
+	require.Len(t, told, 1, "told once, however often it is tried")
+	require.Equal(t, []any{events.TopicDeleted, events.Warning}, []any{told[0].Type, told[0].Severity})
+
+	c.blocked(ends.parts, kerr.LeaderNotAvailable)
+	require.Equal(t, "starting", unstarted(part, false).State)
 }

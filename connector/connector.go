@@ -91,6 +91,7 @@ type partition struct {
 	target route.Partition // as far as it is known
 	reason string          // why it does not run yet
 	halted bool            // it needs something changed
+	rests  bool            // its topic was deleted, and by policy that is no trouble
 	told   bool            // an event told that it is halted, so its end must be told too
 	anew   mirror.Anew     // why and where the next start begins a new epoch, if it must
 	wish   *wish           // a reset that it is to be started anew with

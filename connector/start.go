@@ -96,6 +96,10 @@ const topicsAtOnce = 16
 
 // blocked notes why partitions don't run yet.
 func (c *Connector) blocked(parts []*partition, err error) {
+	if stopped, is := errors.AsType[*stopError](err); is {
+		c.rest(parts, stopped)
+		return
+	}
 	var halt *haltError
 	halted := errors.As(err, &halt) && !errors.Is(err, context.Canceled) // at the end nothing is halted
 	c.mu.Lock()
@@ -114,7 +118,7 @@ func (c *Connector) blocked(parts []*partition, err error) {
 			fresh = append(fresh, p)
 		}
 		news = news || p.reason != err.Error()
-		p.reason, p.halted, p.told = err.Error(), halted, p.told || halted
+		p.reason, p.halted, p.rests, p.told = err.Error(), halted, false, p.told || halted
 	}
 	c.mu.Unlock()
 	if circle && len(fresh) > 0 { // it is about the topic as a whole
@@ -495,7 +499,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	c.mu.Lock()
 	recovered, wanted := p.told, c.parts[source] == p
 	if wanted {
-		p.lane, p.slot, p.reason, p.halted, p.told, p.anew = lane, slot, "", false, false, mirror.Anew{}
+		p.lane, p.slot, p.reason, p.halted, p.rests, p.told, p.anew = lane, slot, "", false, false, false, mirror.Anew{}
 		if c.suspended {
 			lane.Suspend()
 		}

@@ -106,6 +106,8 @@ func (c *Connector) waiting() map[mirror.State]int {
 			states[mirror.Paused]++
 		case p.halted:
 			states[mirror.Halted]++
+		case p.rests:
+			states[mirror.Stopped]++
 		default:
 			states[mirror.Starting]++
 		}
@@ -123,6 +125,8 @@ func unstarted(p *partition, paused bool) PartitionStatus {
 		s.State = string(mirror.Paused)
 	case p.halted:
 		s.State = string(mirror.Halted)
+	case p.rests:
+		s.State, s.LastError = string(mirror.Stopped), ""
 	}
 	return s
 }

@@ -159,6 +159,9 @@ func (l *Lane) Extent(x route.Extent) {
 func (l *Lane) sourceAnsweredLocked(now time.Time) {
 	l.lagLocked(now)
 	l.in.retried = false
+	if l.pos.stopped {
+		l.pos.stopped, l.pos.halted = false, true // what follows tells that it goes on
+	}
 	l.wellLocked()
 }
 
@@ -184,13 +187,34 @@ func (l *Lane) Fail(generation uint32, f *route.Fault) {
 		l.divergedLocked(l.in.position, f)
 		f = l.partLocked(f)
 	}
-	if !l.pos.halted && f.Class == route.SourceChanged && f.Code == codeNoTopic {
-		l.emit(events.Of(l.plan.Source, events.TopicDeleted, events.Error, "the source has no such topic or partition any more").Because(f.Error()))
-	}
 	if f.Class == route.SourceChanged && (f.Code == codeNoTopic || f.Code == codeOtherTopic) {
 		l.in.extent = unknownExtent() // it was another topic's
 	}
 	l.in.fault = f
+	if f.Class == route.SourceChanged && f.Code == codeNoTopic {
+		l.goneLocked(f)
+		return
+	}
+	l.pos.stopped = false
+	l.haltedLocked(f)
+}
+
+// ReasonDeleted is why a partition is stopped.
+const ReasonDeleted = "the source has no such topic or partition any more"
+
+// goneLocked tells, once, that the source topic was deleted, which f says.
+func (l *Lane) goneLocked(f *route.Fault) {
+	severity, told := events.Error, l.pos.halted
+	if l.plan.On.Deleted == Stop {
+		severity, told = events.Warning, l.pos.stopped
+	}
+	if !told {
+		l.emit(events.Of(l.plan.Source, events.TopicDeleted, severity, ReasonDeleted).Because(f.Error()))
+	}
+	if l.plan.On.Deleted == Stop {
+		l.pos.stopped = true
+		return
+	}
 	l.haltedLocked(f)
 }
 

@@ -82,6 +82,7 @@ type progress struct {
 	behindSince time.Time // since when the source's end lies beyond the acked position
 	halted      bool      // an event told of it, so its end must be told too
 	shifted     bool      // the checkpoint's target offset is not that of this lane's last acknowledgement
+	stopped     bool      // the source topic was deleted, an event told of it, and the source has not answered since
 	foreign     bool      // an event told of another writer
 	changed     bool      // an event told that the target does not hold what it acknowledged; until it acknowledges something
 	// doubted: the target or the store knows of an owner of another epoch, so what is stored must be read again.

@@ -132,7 +132,7 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect computes them.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
-	states := map[State]int{Starting: 0, Mirroring: 0, Paused: 0, Suspended: 0, Draining: 0, Halted: 0, Degraded: 0}
+	states := map[State]int{Starting: 0, Mirroring: 0, Paused: 0, Suspended: 0, Draining: 0, Halted: 0, Degraded: 0, Stopped: 0}
 	oldest := time.Duration(0)
 	for _, l := range g.lanes() {
 		s := l.Status()

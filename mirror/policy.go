@@ -21,6 +21,7 @@ const (
 	Recopy   Policy = "recopy"   // it begins again with the source's first record
 	Skip     Policy = "skip"     // it goes on without the record
 	Raise    Policy = "raise"    // the target's limit is raised to what the record needs
+	Stop     Policy = "stop"     // it stands still, and nothing is wrong with that
 	// DeadLetter goes on without the record once it is on a topic for such.
 	DeadLetter Policy = "dead-letter"
 )
@@ -34,6 +35,8 @@ type Policies struct {
 	Recreated Policy
 	// Diverged: the source lost records that were copied, in an unclean election. Continue goes on where its log parts from what was read.
 	Diverged Policy
+	// Deleted: the source topic is no more. With Stop it goes on by itself if the topic comes back, as with Halt.
+	Deleted Policy
 	// TargetLost: the target does not hold what it acknowledged, or is another topic of the same name. Continue leaves that as it is.
 	TargetLost Policy
 	// ForeignWriter: somebody else writes to the target partition.
@@ -58,8 +61,8 @@ func (p Policies) refusal(code string) (Policy, string) {
 // byKey are the policies by the trouble's key in route.Policies.
 func (p *Policies) byKey() map[string]*Policy {
 	return map[string]*Policy{
-		"truncated": &p.Truncated, "recreated": &p.Recreated, "diverged": &p.Diverged, "target_lost": &p.TargetLost,
-		"foreign_writer": &p.ForeignWriter, "oversized": &p.Oversized, "refused": &p.Refused,
+		"truncated": &p.Truncated, "recreated": &p.Recreated, "diverged": &p.Diverged, "deleted": &p.Deleted,
+		"target_lost": &p.TargetLost, "foreign_writer": &p.ForeignWriter, "oversized": &p.Oversized, "refused": &p.Refused,
 	}
 }
 
@@ -210,7 +213,7 @@ func (l *Lane) partLocked(f *route.Fault) *route.Fault {
 			return &unknown
 		}
 		l.anewLocked(Anew{Cause: Parted, At: at, Why: f.Error()})
-	case Halt, Skip, DeadLetter, Raise: // the latter answer another trouble
+	case Halt, Skip, DeadLetter, Raise, Stop: // the latter answer another trouble
 	}
 	return f
 }
@@ -222,7 +225,7 @@ func (l *Lane) supersededLocked(f *route.Fault) {
 		l.anewLocked(Anew{Cause: Again, Why: f.Error()})
 	case Continue: // what of it the source still has nobody can say, so it is sent again
 		l.anewLocked(Anew{Cause: Uncounted, Why: f.Error()})
-	case Halt, Skip, DeadLetter, Raise: // the latter answer another trouble
+	case Halt, Skip, DeadLetter, Raise, Stop: // the latter answer another trouble
 	}
 	l.haltLocked(f)
 }

@@ -36,6 +36,33 @@ func TestDeletedTopicStaysHaltedWhileItIsTriedAgain(t *testing.T) {
 	require.Equal(t, 1, r.told(events.PartitionRecovered))
 }
 
+// By policy a partition whose topic is deleted is no trouble: it stops, and goes on if the topic comes back.
+func TestDeletedTopicStopsByPolicy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, firstAt(0), 1, Plan{On: Policies{Deleted: Stop}})
+	r.openAt()
+	_, generation, _ := r.lane.Want()
+	for range 2 {
+		r.lane.Fail(generation, &route.Fault{Class: route.SourceChanged, Code: codeNoTopic})
+		require.Equal(t, Stopped, r.lane.Status().State)
+		r.lane.Retry()
+		s := r.lane.Status()
+		require.Equal(t, []any{Stopped, ReasonDeleted, "", int64(-1)}, []any{s.State, s.Reason, s.LastError, s.LagRecords})
+	}
+	require.False(t, r.lane.Halted())
+	require.Equal(t, 1, r.told(events.TopicDeleted))
+	require.Zero(t, r.told(events.PartitionHalted))
+
+	r.lane.Extent(route.Extent{Start: 0, LastStable: 2, End: 2})
+	require.Equal(t, Mirroring, r.lane.Status().State)
+	require.Equal(t, 1, r.told(events.PartitionRecovered))
+	r.lane.Fail(generation, &route.Fault{Class: route.SourceChanged, Code: codeNoTopic})
+	require.Equal(t, 2, r.told(events.TopicDeleted))
+	r.lane.Fail(generation, &route.Fault{Class: route.SourceChanged, Code: codeOtherTopic})
+	require.Equal(t, Recreated, r.lane.Stale().Cause, "another topic has the name now")
+	require.Equal(t, Halted, r.lane.Status().State)
+}
+
 // What was read before the source failed is acknowledged meanwhile; that is no recovery.
 func TestAcknowledgementDoesNotEndAHaltOfTheSource(t *testing.T) {
 	t.Parallel()

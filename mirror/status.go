@@ -19,6 +19,7 @@ const (
 	Draining  State = "draining"  // is about to leave this worker
 	Halted    State = "halted"    // needs something; it is tried again by itself
 	Degraded  State = "degraded"  // worked before, and waits for its target or source
+	Stopped   State = "stopped"   // its source topic was deleted, and by policy that is no trouble
 )
 
 // Status is a partition as it is now. Offsets are NoOffset when they are not known.
@@ -116,6 +117,8 @@ func (l *Lane) stateLocked() (State, string) {
 		return Suspended, errSuspended.Error()
 	case l.paused:
 		return Paused, "by an operator"
+	case l.pos.stopped:
+		return Stopped, ReasonDeleted
 	case l.in.fault != nil:
 		return Halted, l.in.fault.Error()
 	case l.in.retried: // until the source answers

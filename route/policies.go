@@ -10,7 +10,7 @@ func Policies() map[string][]string {
 		"truncated":      {"continue", "halt", "recopy"},
 		"recreated":      {"continue", "halt", "recopy"},
 		"diverged":       {"halt", "continue", "recopy"},
-		"deleted":        {"halt"},
+		"deleted":        {"halt", "stop"},
 		"target_lost":    {"halt", "continue"},
 		"foreign_writer": {"continue", "halt"},
 		"oversized":      {"halt", "skip", "dead-letter", "raise"},

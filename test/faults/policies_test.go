@@ -177,3 +177,43 @@ func TestC7RefusedRecordsByPolicy(t *testing.T) {
 	r.stop(t)
 	requireCopy(t, k.Bootstrap(), k.Bootstrap(), raised, raised+".copy", 10)
 }
+
+// TestDeletedTopicStopsByPolicy: a topic that is deleted is no trouble then, and one that comes back under its name is copied from its first record.
+func TestDeletedTopicStopsByPolicy(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.Shared(t, kafkatest.Kafka4)
+	const topic, other = "deleted.stops", "deleted.not"
+	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), topic+","+other, "--rename", "{topic}.copy")...)
+	m.args = append(m.args, "--config", m.file(t, "route: {on: {deleted: stop}}\n"))
+	for _, name := range []string{topic, other} {
+		k.CreateTopic(t, name, 1, nil)
+		load(t, k, name, 0, 100)
+	}
+	m.start(t)
+	m.caughtUp(t, topic)
+	admin := kadm.NewClient(k.Client(t))
+	deleted, err := admin.DeleteTopic(t.Context(), topic)
+	require.NoError(t, errors.Join(err, deleted.Err))
+	m.awaitEvent(t, "topic_deleted", topic, time.Minute)
+	p := m.places(t, topic)
+	require.Len(t, p, 1)
+	require.Equal(t, []any{"stopped", "the source has no such topic or partition any more", int64(-1)}, []any{p[0].State, p[0].Reason, p[0].LagRecords})
+	code, ready := m.health(t)
+	require.Equal(t, http.StatusOK, code, ready)
+	require.JSONEq(t, `{"ready":true,"reason":"","halted":[]}`, ready)
+	_, status := get(t, m.api(t)+"/api/v1/status")
+	require.Contains(t, status, `"state":"mirroring"`)
+	_, halts := get(t, m.api(t)+"/api/v1/events?type=partition_halted")
+	require.Contains(t, halts, `"items":[]`)
+	load(t, k, other, 100, 100)
+	m.caughtUp(t, other)
+
+	_, err = admin.CreateTopic(t.Context(), 1, 1, nil, topic)
+	require.NoError(t, err)
+	load(t, k, topic, 1000, 200)
+	m.awaitEvent(t, "topic_recreated", topic, 30*time.Second)
+	m.caughtUp(t, topic)
+	m.stop(t)
+	require.Equal(t, ranges([2]int{0, 100}, [2]int{1000, 1200}), numbers(t, k, topic+".copy", 300))
+	requireCopy(t, k.Bootstrap(), k.Bootstrap(), other, other+".copy", 200)
+}

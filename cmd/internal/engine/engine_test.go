@@ -21,7 +21,7 @@ func TestConnectorConfig(t *testing.T) {
 	require.Equal(t, "2026-01-01T03:04:05Z", c.Start)
 	require.Equal(t, int64(4<<20), c.InFlightBytes)
 	require.Equal(t, int64(1<<30), c.MemoryBytes)
-	require.Equal(t, mirror.Policies{Truncated: mirror.Continue, Recreated: mirror.Continue, Diverged: mirror.Recopy, TargetLost: mirror.Halt, ForeignWriter: mirror.Continue, Oversized: mirror.Halt, Refused: mirror.Skip}, c.On)
+	require.Equal(t, mirror.Policies{Truncated: mirror.Continue, Recreated: mirror.Continue, Diverged: mirror.Recopy, Deleted: mirror.Halt, TargetLost: mirror.Halt, ForeignWriter: mirror.Continue, Oversized: mirror.Halt, Refused: mirror.Skip}, c.On)
 	require.Equal(t, "{topic}.dead-letter", c.DeadLetter)
 	require.Equal(t, f.Spill(), c.Spill)
 	require.NoError(t, c.Validate())
