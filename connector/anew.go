@@ -60,6 +60,8 @@ func (c *Connector) anew(ctx context.Context, t *pair, at, next offsets.Checkpoi
 			return at, nil, err
 		}
 		next.TargetOffset = end // what lies before it is as the lane has told
+	case mirror.Resent:
+		return c.resent(ctx, t, at, next, a.Why)
 	case mirror.Recreated, mirror.Uncounted: // the former shows in the topic's id
 	}
 	return next, tell, nil

@@ -254,7 +254,7 @@ func (c *Connector) continueFrom(ctx context.Context, t *pair, at offsets.Checkp
 		err  error
 	)
 	switch {
-	case differ(at.TargetTopicID, t.target.ID) && c.cfg.On.TargetLost == mirror.Continue:
+	case differ(at.TargetTopicID, t.target.ID) && c.cfg.On.TargetLost != mirror.Halt:
 		next, tell, err := c.retargeted(ctx, t, at, next)
 		if err != nil {
 			return at, err
@@ -317,6 +317,13 @@ func (c *Connector) retargeted(ctx context.Context, t *pair, at, next offsets.Ch
 		return at, nil, err
 	}
 	next.TargetTopicID, next.TargetOffset = t.target.ID, end
+	if c.cfg.On.TargetLost == mirror.Resend {
+		if next.SourceOffset, err = c.beginning(ctx, t, at.Partition); err != nil {
+			return at, nil, err
+		}
+		next.LeaderEpoch = -1
+		return next, func() { c.renewals.replace(at.TargetTopicID) }, c.refilled(ctx, at, next)
+	}
 	return next, func() {
 		c.renewals.replace(at.TargetTopicID)
 		c.deps.Events.Emit(events.Of(at.Partition, events.TargetChanged, events.Error,

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/causeway-mirror/causeway/route"
@@ -13,10 +14,11 @@ type renewals struct {
 	former map[route.TopicID]struct{} // ids of source topics that were made anew since
 	said   map[route.Partition]string // what was told last
 	buried map[route.Partition]string // the last dead letter
+	vain   map[route.Partition]vain   // what can't be decided, and takes long to try
 }
 
 func newRenewals() *renewals {
-	return &renewals{former: map[route.TopicID]struct{}{}, said: map[route.Partition]string{}, buried: map[route.Partition]string{}}
+	return &renewals{former: map[route.TopicID]struct{}{}, said: map[route.Partition]string{}, buried: map[route.Partition]string{}, vain: map[route.Partition]vain{}}
 }
 
 // replace notes that a source topic was made anew.
@@ -55,4 +57,30 @@ func (r *renewals) isBuried(p route.Partition, record string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.buried[p] == record
+}
+
+// vain is what was tried, and why it can't be done.
+type vain struct {
+	what string
+	why  error
+}
+
+// undecided is why something can't be decided that was tried before; nil if it was not.
+func (r *renewals) undecided(p route.Partition, what string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v := r.vain[p]; v.what == what {
+		return v.why
+	}
+	return nil
+}
+
+// undecide remembers that it can't be decided, unless that is for time to mend, and gives the reason back.
+func (r *renewals) undecide(p route.Partition, what string, why error) error {
+	if _, lasts := errors.AsType[*haltError](why); lasts {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.vain[p] = vain{what, why}
+	}
+	return why
 }

@@ -38,7 +38,7 @@ type loop struct {
 	session session
 	room    int64 // bytes that the next hot fetch asks for
 
-	aborted Aborted
+	aborted wire.Aborted
 	batches []batch.Batch // scratch of one partition's answer
 	ranges  []outOfRange  // of one answer
 	doubts  []doubt       // of one gathering

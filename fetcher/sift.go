@@ -1,10 +1,8 @@
 package fetcher
 
 import (
-	"cmp"
 	"errors"
 	"io"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -48,36 +46,4 @@ func (l *loop) sift(from route.Offset, rp *kmsg.FetchResponseTopicPartition) (en
 			l.batches = append(l.batches, b)
 		}
 	}
-}
-
-// Aborted tells, batch by batch in the order of the log, what belongs to aborted transactions (KIP-98). The zero value is ready for Begin.
-type Aborted struct {
-	on     bool
-	list   []kmsg.FetchResponseTopicPartitionAbortedTransaction // by first offset
-	active []int64                                              // producers whose transaction is aborted; few
-}
-
-// Begin takes the list that a fetch answer has for a partition; on says whether what was aborted is to be left out.
-func (a *Aborted) Begin(list []kmsg.FetchResponseTopicPartitionAbortedTransaction, on bool) {
-	a.on, a.list, a.active = on, list, a.active[:0]
-	slices.SortFunc(list, func(x, y kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
-		return cmp.Compare(x.FirstOffset, y.FirstOffset)
-	})
-}
-
-// Keeps is false for control batches and for those of an aborted transaction. Every batch must be shown.
-func (a *Aborted) Keeps(b batch.Batch) bool {
-	for len(a.list) > 0 && a.list[0].FirstOffset <= int64(b.LastOffset()) {
-		if !slices.Contains(a.active, a.list[0].ProducerID) {
-			a.active = append(a.active, a.list[0].ProducerID)
-		}
-		a.list = a.list[1:]
-	}
-	if b.Control() {
-		if i := slices.Index(a.active, b.ProducerID()); i >= 0 && b.Abort() {
-			a.active = slices.Delete(a.active, i, i+1)
-		}
-		return false
-	}
-	return !a.on || !b.Transactional() || !slices.Contains(a.active, b.ProducerID())
 }

@@ -56,7 +56,7 @@ func TestForeignWriterByPolicy(t *testing.T) {
 // By policy a partition goes on from its checkpoint although the target has lost what lies before it; another owner's newer epoch is no loss.
 func TestLostTargetByPolicy(t *testing.T) {
 	t.Parallel()
-	for policy, cause := range map[Policy]Cause{Halt: 0, Continue: Lost} {
+	for policy, cause := range map[Policy]Cause{Halt: 0, Continue: Lost, Resend: Resent} {
 		at := firstAt(10)
 		at.Sequence, at.Opened, at.AckedAt = 10, true, time.Unix(1_700_000_000, 0)
 		r := newRig(t, at, 1, Plan{On: Policies{TargetLost: policy}})

@@ -21,6 +21,7 @@ const (
 	Recopy   Policy = "recopy"   // it begins again with the source's first record
 	Skip     Policy = "skip"     // it goes on without the record
 	Raise    Policy = "raise"    // the target's limit is raised to what the record needs
+	Resend   Policy = "resend"   // what is lost is copied again
 	Stop     Policy = "stop"     // it stands still, and nothing is wrong with that
 	// DeadLetter goes on without the record once it is on a topic for such.
 	DeadLetter Policy = "dead-letter"
@@ -37,7 +38,8 @@ type Policies struct {
 	Diverged Policy
 	// Deleted: the source topic is no more. With Stop it goes on by itself if the topic comes back, as with Halt.
 	Deleted Policy
-	// TargetLost: the target does not hold what it acknowledged, or is another topic of the same name. Continue leaves that as it is.
+	// TargetLost: the target does not hold what it acknowledged, or is another topic of the same name. Continue leaves that as it is, Resend
+	// copies again what it has lost, and of another topic all that the source has.
 	TargetLost Policy
 	// ForeignWriter: somebody else writes to the target partition.
 	ForeignWriter Policy
@@ -56,6 +58,18 @@ func (p Policies) refusal(code string) (Policy, string) {
 		return p.Refused, "refused"
 	}
 	return Halt, ""
+}
+
+// lost is how a partition goes on whose target has lost something; 0: it does not.
+func (p Policies) lost() Cause {
+	switch p.TargetLost {
+	case Continue:
+		return Lost
+	case Resend:
+		return Resent
+	default:
+		return 0
+	}
 }
 
 // byKey are the policies by the trouble's key in route.Policies.
@@ -104,6 +118,7 @@ const (
 	LeftOut                    // the target refuses a record, and all before it is acknowledged: it goes on behind that
 	Gone                       // the source deleted records before they were copied, and all before them is on the target: it goes on behind them
 	Lost                       // the target does not hold what it acknowledged: it goes on from the checkpoint all the same
+	Resent                     // so too: it goes on from the first record that the target lacks
 )
 
 // Anew says that a partition is to be started anew, in a new epoch, and from where.
@@ -131,7 +146,7 @@ func (a Anew) note() string {
 		return fmt.Sprintf("the record at offset %d was left out: %s", a.At, a.Kind)
 	case Gone:
 		return a.Why
-	case Recreated, Uncounted, Parted, Again, Lost:
+	case Recreated, Uncounted, Parted, Again, Lost, Resent:
 	}
 	return ""
 }
@@ -213,7 +228,7 @@ func (l *Lane) partLocked(f *route.Fault) *route.Fault {
 			return &unknown
 		}
 		l.anewLocked(Anew{Cause: Parted, At: at, Why: f.Error()})
-	case Halt, Skip, DeadLetter, Raise, Stop: // the latter answer another trouble
+	case Halt, Skip, DeadLetter, Raise, Stop, Resend: // the latter answer another trouble
 	}
 	return f
 }
@@ -225,7 +240,7 @@ func (l *Lane) supersededLocked(f *route.Fault) {
 		l.anewLocked(Anew{Cause: Again, Why: f.Error()})
 	case Continue: // what of it the source still has nobody can say, so it is sent again
 		l.anewLocked(Anew{Cause: Uncounted, Why: f.Error()})
-	case Halt, Skip, DeadLetter, Raise, Stop: // the latter answer another trouble
+	case Halt, Skip, DeadLetter, Raise, Stop, Resend: // the latter answer another trouble
 	}
 	l.haltLocked(f)
 }

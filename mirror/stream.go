@@ -100,7 +100,7 @@ func (m *Mirror) Add(plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 			m.metrics.skipped.WithLabelValues(plan.Source.Topic, plan.Left.Kind).Inc()
 		case Gone:
 			c.truncated.Add(float64(plan.Left.Lost))
-		case Recreated, Uncounted, Parted, Again, Lost: // nothing is left out
+		case Recreated, Uncounted, Parted, Again, Lost, Resent: // nothing is left out
 		}
 	})
 	l.pace(m.limits) // with the lane among the others, so that a limit which is set now reaches it too

@@ -171,8 +171,8 @@ func (l *Lane) doubtLocked(code, why string) {
 		}
 		l.emit(events.Of(l.plan.Source, events.TargetChanged, events.Error, message).Range(c.SourceOffset, c.SourceOffset).Because(why))
 	}
-	if l.plan.On.TargetLost == Continue && code != codeOtherEpoch {
-		l.anewLocked(Anew{Cause: Lost, Why: why})
+	if cause := l.plan.On.lost(); code != codeOtherEpoch && cause != 0 {
+		l.anewLocked(Anew{Cause: cause, Why: why})
 	}
 	l.haltLocked(o.fault)
 }

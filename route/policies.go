@@ -11,7 +11,7 @@ func Policies() map[string][]string {
 		"recreated":      {"continue", "halt", "recopy"},
 		"diverged":       {"halt", "continue", "recopy"},
 		"deleted":        {"halt", "stop"},
-		"target_lost":    {"halt", "continue"},
+		"target_lost":    {"halt", "continue", "resend"},
 		"foreign_writer": {"continue", "halt"},
 		"oversized":      {"halt", "skip", "dead-letter", "raise"},
 		"refused":        {"halt", "skip", "dead-letter"},
