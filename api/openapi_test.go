@@ -91,6 +91,10 @@ func (f answeringFleet) RetryDeadLetters(_ context.Context, topic string) (DeadL
 	return DeadLetters{Topic: topic, DeadLetterTopic: topic + ".dead-letter", PutBack: 3, Refused: 1}, f.err
 }
 
+func (f answeringFleet) DeadLetters(_ context.Context, topic string) ([]DeadLetter, error) {
+	return []DeadLetter{{DeadLetterTopic: topic + ".dead-letter", Topic: topic, Offset: 6, Reason: "oversized"}}, f.err
+}
+
 func (f answeringFleet) PauseTopic(context.Context, string, bool) error              { return f.err }
 func (f answeringFleet) PausePartition(context.Context, route.Partition, bool) error { return f.err }
 func (f answeringFleet) Rebalance(context.Context) error                             { return f.err }
@@ -363,6 +367,7 @@ func TestListsAreSortedByWhatTheDocumentNames(t *testing.T) {
 	for path, names := range map[string][]string{
 		"/api/v1/topics": topicLister().sortNames(), "/api/v1/partitions": partitionLister().sortNames(),
 		"/api/v1/excluded-topics": excludedLister().sortNames(), "/api/v1/workers": workerLister().sortNames(),
+		"/api/v1/dead-letters/{topic}": deadLetterLister().sortNames(),
 	} {
 		at := slices.IndexFunc(operations, func(o operation) bool { return o.path == path && o.method == http.MethodGet })
 		var documented []string

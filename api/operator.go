@@ -29,15 +29,8 @@ type Operator interface {
 	PausePartition(ctx context.Context, p route.Partition, on bool) error
 	// RetryDeadLetters writes the dead letters of a source topic to where they were refused, and returns when that is done.
 	RetryDeadLetters(ctx context.Context, topic string) (DeadLetters, error)
-}
-
-// DeadLetters says what became of the dead letters of a topic.
-type DeadLetters struct {
-	Topic           string `json:"topic"` // of the source
-	DeadLetterTopic string `json:"dead_letter_topic"`
-	PutBack         int64  `json:"put_back"` // records that their target topics have again
-	Refused         int64  `json:"refused"`  // that are refused again: they stand at the end of the dead-letter topic
-	Foreign         int64  `json:"foreign"`  // that are passed over, since they are no dead letters of the topic
+	// DeadLetters lists those of a source topic that were not put back.
+	DeadLetters(ctx context.Context, topic string) ([]DeadLetter, error)
 }
 
 // operatorRoutes are the calls about topics and partitions that a mirror in one process answers as well as the leader of a cluster.
@@ -53,6 +46,7 @@ func (s *Server) operatorRoutes(mux *router) {
 		"POST " + partition + "/retry":            onPartition(retryPartition),
 		"POST " + partition + "/reset":            onPartition(s.resetPartition),
 		"POST /api/v1/dead-letters/{topic}/retry": s.retryDeadLetters,
+		"GET /api/v1/dead-letters/{topic}":        s.listDeadLetters,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			operator := s.deps.Operator
@@ -107,15 +101,6 @@ func limitPartition(r *http.Request, o Operator, p route.Partition) error {
 		return err
 	}
 	return o.LimitPartition(r.Context(), p, limits)
-}
-
-// retryDeadLetters takes as long as there are letters; what is done is done, also when the client has gone.
-func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request, o Operator) {
-	s.extend(w, s.cfg.MaxWait)
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.MaxWait)
-	defer cancel()
-	letters, err := o.RetryDeadLetters(ctx, r.PathValue("topic"))
-	done(w, http.StatusOK, letters, err)
 }
 
 // readLimits reads limits in place of those that hold. One that is left out is none.

@@ -36,6 +36,11 @@ func (f *fakeOperator) RetryDeadLetters(_ context.Context, topic string) (DeadLe
 	return DeadLetters{Topic: topic, PutBack: 2}, f.note("letters %s", topic)
 }
 
+func (f *fakeOperator) DeadLetters(_ context.Context, topic string) ([]DeadLetter, error) {
+	all := []DeadLetter{{DeadLetterPartition: 1, DeadLetterOffset: 4}, {DeadLetterOffset: 30, Reason: "refused: no key"}, {DeadLetterOffset: 4}}
+	return all, f.note("list letters %s", topic)
+}
+
 func (f *fakeOperator) Retry(_ context.Context, p route.Partition) error {
 	return f.note("retry %s", p)
 }
@@ -68,6 +73,10 @@ func (l ledFleet) Reset(ctx context.Context, p route.Partition, to operator.Plac
 
 func (l ledFleet) RetryDeadLetters(ctx context.Context, topic string) (DeadLetters, error) {
 	return l.fakeOperator.RetryDeadLetters(ctx, topic)
+}
+
+func (l ledFleet) DeadLetters(ctx context.Context, topic string) ([]DeadLetter, error) {
+	return l.fakeOperator.DeadLetters(ctx, topic)
 }
 
 func (l ledFleet) Retry(ctx context.Context, p route.Partition) error {
@@ -174,6 +183,29 @@ func TestDeadLettersAreAnsweredWithCounts(t *testing.T) {
 		require.Equal(t, []string{"letters orders"}, o.asked)
 		o.err = fmt.Errorf("%w: this is why", ErrNotFound)
 		code, body = call(t, s, "POST", "/api/v1/dead-letters/orders/retry", "")
+		require.Equal(t, http.StatusNotFound, code)
+		require.Contains(t, body, "this is why")
+	}
+}
+
+// TestDeadLettersAreListedByPages: in the order in which they stand, and not read for a question that is wrong.
+func TestDeadLettersAreListedByPages(t *testing.T) {
+	t.Parallel()
+	for _, leads := range []bool{false, true} {
+		o := &fakeOperator{}
+		s := operated(t, o, leads)
+		code, body := call(t, s, "GET", "/api/v1/dead-letters/orders?limit=2", "")
+		require.Equal(t, http.StatusOK, code)
+		require.Regexp(t, `"dead_letter_offset":4,.*"dead_letter_offset":30,.*"next":"0000000000/00000000000000000030"`, body)
+		_, body = call(t, s, "GET", "/api/v1/dead-letters/orders?limit=2&after=0000000000/00000000000000000030", "")
+		require.Regexp(t, `"items":\[\{[^}]*"dead_letter_partition":1,[^}]*\}\],"next":""`, body)
+		_, body = call(t, s, "GET", "/api/v1/dead-letters/orders?filter=no+key", "")
+		require.Regexp(t, `"items":\[\{[^}]*"dead_letter_offset":30,[^}]*\}\]`, body)
+		asked := len(o.asked)
+		code, _ = call(t, s, "GET", "/api/v1/dead-letters/orders?sort=colour", "")
+		require.Equal(t, []any{http.StatusUnprocessableEntity, asked}, []any{code, len(o.asked)})
+		o.err = fmt.Errorf("%w: this is why", ErrNotFound)
+		code, body = call(t, s, "GET", "/api/v1/dead-letters/orders", "")
 		require.Equal(t, http.StatusNotFound, code)
 		require.Contains(t, body, "this is why")
 	}

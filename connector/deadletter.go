@@ -80,6 +80,11 @@ func (c *Connector) post(ctx context.Context, t *pair, topic string, number int3
 	return c.target.Write(ctx, broker, to, b)
 }
 
+// DeadLetters lists those of a source topic that were not put back. See letters.Box.
+func (c *Connector) DeadLetters(ctx context.Context, source string) ([]letters.Letter, error) {
+	return c.admin.letters.List(ctx, source, letters.Topic(c.cfg.DeadLetter, source))
+}
+
 // PutBack writes the dead letters of a source topic to where they were refused, and gives the name of the topic that they stand on. See
 // letters.Box.
 func (c *Connector) PutBack(ctx context.Context, source string) (topic string, r letters.Result, err error) {

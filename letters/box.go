@@ -79,46 +79,55 @@ func (b *Box) PutBack(ctx context.Context, source, topic string) (Result, error)
 		return Result{}, ErrBusy
 	}
 	defer func() { <-b.turn }()
+	w, err := b.begin(ctx, source, topic)
+	if err != nil {
+		return Result{}, err
+	}
+	if w.id, w.epoch, err = b.client.InitProducerID(ctx); err != nil {
+		return Result{}, fmt.Errorf("target: %w", err)
+	}
+	w.do = w.one
+	err = w.run(ctx)
+	return w.result, err
+}
+
+// begin finds out where letters stand, and how far they were put back.
+func (b *Box) begin(ctx context.Context, source, topic string) (*round, error) {
 	m, err := b.client.Metadata(ctx, topic)
 	if err != nil {
-		return Result{}, fmt.Errorf("target: %w", err)
+		return nil, fmt.Errorf("target: %w", err)
 	}
 	t := m.Topics[topic]
 	if len(t.Partitions) == 0 {
-		return Result{}, fmt.Errorf("%w: %s: %w", ErrNone, topic, orUnknown(t.Err))
+		return nil, fmt.Errorf("%w: %s: %w", ErrNone, topic, orUnknown(t.Err))
 	}
 	kept, err := b.kept(ctx, topic, t.ID)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	if kept.Next[source] == nil {
 		kept.Next[source] = map[int32]route.Offset{}
 	}
+	w := &round{box: b, source: source, kept: kept, next: map[route.Partition]int32{}, pool: slab.NewPool(slab.NewBudget(fetchBytes), fetchBytes)}
 	leaders := map[route.Partition]int32{}
 	for i := range t.Partitions {
 		leaders[route.Partition{Topic: topic, Partition: t.Partitions[i].Partition}] = t.Partitions[i].Leader
 	}
 	starts, err := b.client.ListOffsets(ctx, leaders, wire.AtStart, false)
 	if err != nil {
-		return Result{}, fmt.Errorf("target: %w", err)
+		return nil, fmt.Errorf("target: %w", err)
 	}
 	ends, err := b.client.ListOffsets(ctx, leaders, wire.AtEnd, false)
 	if err != nil {
-		return Result{}, fmt.Errorf("target: %w", err)
-	}
-	w := &round{box: b, source: source, kept: kept, next: map[route.Partition]int32{}, pool: slab.NewPool(slab.NewBudget(fetchBytes), fetchBytes)}
-	if w.id, w.epoch, err = b.client.InitProducerID(ctx); err != nil {
-		return Result{}, fmt.Errorf("target: %w", err)
+		return nil, fmt.Errorf("target: %w", err)
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(leaders), route.Partition.Compare) {
 		if err := errors.Join(starts[p].Err, ends[p].Err); err != nil {
-			return w.result, fmt.Errorf("target: %s: %w", p, err)
+			return nil, fmt.Errorf("target: %s: %w", p, err)
 		}
-		if err := w.empty(ctx, p, leaders[p], starts[p].Offset, ends[p].Offset); err != nil {
-			return w.result, fmt.Errorf("target: %s: %w", p, err)
-		}
+		w.boxes = append(w.boxes, stretch{p, leaders[p], max(kept.Next[source][p.Partition], starts[p].Offset), ends[p].Offset})
 	}
-	return w.result, nil
+	return w, nil
 }
 
 var errUnknown = errors.New("does not exist, or we may not see it")
@@ -165,15 +174,36 @@ type round struct {
 	epoch  int16
 	next   map[route.Partition]int32 // sequences
 	result Result
+	boxes  []stretch
+	// do is done to each record, in order; looks says that it leaves the letters where they are.
+	do    func(ctx context.Context, p route.Partition, b batch.Batch, r *batch.Record) error
+	looks bool
 }
 
-// empty puts the letters of one partition back that were there when the call began.
-func (w *round) empty(ctx context.Context, p route.Partition, broker int32, start, end route.Offset) error {
-	at := max(w.kept.Next[w.source][p.Partition], start)
+// stretch is what is to be read of a partition of the dead-letter topic: what was there when the call began.
+type stretch struct {
+	of       route.Partition
+	broker   int32
+	from, to route.Offset
+}
+
+// run goes through all letters.
+func (w *round) run(ctx context.Context) error {
+	for _, s := range w.boxes {
+		if err := w.empty(ctx, s); err != nil {
+			return fmt.Errorf("target: %s: %w", s.of, err)
+		}
+	}
+	return nil
+}
+
+// empty goes through the letters of one partition.
+func (w *round) empty(ctx context.Context, s stretch) error {
+	p, at, end := s.of, s.from, s.to
 	if at >= end {
 		return nil
 	}
-	conn, err := w.box.client.Dial(ctx, broker)
+	conn, err := w.box.client.Dial(ctx, s.broker)
 	if err != nil {
 		return err
 	}
@@ -181,7 +211,7 @@ func (w *round) empty(ctx context.Context, p route.Partition, broker int32, star
 	for at < end {
 		before := w.result
 		next, err := w.fetch(ctx, conn, p, at, end)
-		if next > at {
+		if next > at && !w.looks {
 			w.kept.Next[w.source][p.Partition] = next
 			if w.result != before || next >= end {
 				err = errors.Join(err, w.save(ctx, p.Topic))
@@ -214,7 +244,7 @@ func (w *round) save(ctx context.Context, topic string) error {
 	return nil
 }
 
-// fetch puts back what one fetch from `at` brings, and returns the position behind that.
+// fetch goes through what one fetch from `at` brings, and returns the position behind that.
 func (w *round) fetch(ctx context.Context, conn *wire.Conn, p route.Partition, at, end route.Offset) (route.Offset, error) {
 	a, s, err := conn.FetchOne(ctx, wire.One{Partition: p, At: at, Pool: w.pool, Bytes: fetchBytes})
 	if err != nil {
@@ -240,7 +270,7 @@ func (w *round) fetch(ctx context.Context, conn *wire.Conn, p route.Partition, a
 	return at, nil
 }
 
-// batch puts the letters of a batch back, from an offset on, and returns the offset behind those that are done.
+// batch goes through the records of a batch, from an offset on, and returns the offset behind those that are done.
 func (w *round) batch(ctx context.Context, p route.Partition, b batch.Batch, at route.Offset) (route.Offset, error) {
 	if b.NextOffset() <= at || b.Control() {
 		return max(at, b.NextOffset()), nil
@@ -260,7 +290,7 @@ func (w *round) batch(ctx context.Context, p route.Partition, b batch.Batch, at 
 		if rec.Offset < at {
 			continue
 		}
-		if err := w.one(ctx, p, b, rec); err != nil {
+		if err := w.do(ctx, p, b, rec); err != nil {
 			return at, err
 		}
 		at = rec.Offset + 1

@@ -127,6 +127,13 @@ func (o *office) puts(want Result) {
 	require.Equal(o.t, want, got)
 }
 
+func (o *office) list() []Letter {
+	o.t.Helper()
+	all, err := o.List(o.t.Context(), "orders", box)
+	require.NoError(o.t, err)
+	return all
+}
+
 // read gives the n records of a partition of the copy.
 func (o *office) read(partition int32, n int) (values []string, last *kgo.Record) {
 	o.t.Helper()
@@ -151,8 +158,12 @@ func TestDeadLettersArePutBackOnce(t *testing.T) {
 	o.limit.Store(3000)
 	o.bury(letterOf("orders", "first", 1), letterOf("orders", large, 1), &kgo.Record{Topic: box, Value: []byte("no letter")},
 		letterOf("payments", "another topic's", 1), letterOf("orders", "before partitions were named", -1), letterOf("orders", "last", 1))
+	listed := o.list()
+	require.Len(t, listed, 4)
+	require.Equal(t, []any{"oversized", int64(1700000000123), 5}, []any{listed[0].From.Reason, listed[0].Time.UnixMilli(), listed[0].Bytes})
 	o.busy.Store(2)
 	o.puts(Result{PutBack: 3, Refused: 1, Foreign: 2})
+	require.Len(t, o.list(), 1, "what was refused again")
 	values, last := o.read(1, 2)
 	require.Equal(t, []string{"first", "last"}, values)
 	require.Equal(t, []kgo.RecordHeader{{Key: "own", Value: []byte("kept")}, {Key: headerReason, Value: []byte("its own")}}, last.Headers)
@@ -188,6 +199,8 @@ func TestWhatCannotBePutBackIsNamed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	_, err := o.PutBack(t.Context(), "orders", "nothing")
+	require.ErrorIs(t, err, ErrNone)
+	_, err = o.List(t.Context(), "orders", "nothing")
 	require.ErrorIs(t, err, ErrNone)
 	o.turn <- struct{}{}
 	_, err = o.PutBack(t.Context(), "orders", box)

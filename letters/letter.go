@@ -88,6 +88,9 @@ func alone(b batch.Batch, which *batch.Record, change func(*batch.Record)) (batc
 // letter is what the headers of a dead letter say.
 type letter struct {
 	source    string
+	partition int32        // of the source; -1 where it is not said
+	offset    route.Offset // of the source; NoOffset where it is not said
+	reason    string
 	target    route.Partition
 	timestamp int64 // the record's own, ms since 1970
 	own       int   // how many headers are the record's own
@@ -111,7 +114,14 @@ func open(r *batch.Record) (l letter, ok bool) {
 	}
 	partition, err := strconv.ParseInt(string(number), 10, 32)
 	stamp, err2 := strconv.ParseInt(string(says[headerTimestamp]), 10, 64)
-	l.source, l.timestamp = string(says[headerTopic]), stamp
+	l.source, l.timestamp, l.reason = string(says[headerTopic]), stamp, string(says[headerReason])
+	l.partition, l.offset = -1, route.NoOffset
+	if n, err := strconv.ParseInt(string(says[headerPartition]), 10, 32); err == nil {
+		l.partition = int32(n)
+	}
+	if n, err := strconv.ParseInt(string(says[headerOffset]), 10, 64); err == nil {
+		l.offset = route.Offset(n)
+	}
 	l.target = route.Partition{Topic: string(says[headerTarget]), Partition: int32(partition)}
 	return l, err == nil && err2 == nil && partition >= 0 && l.source != "" && l.target.Topic != ""
 }

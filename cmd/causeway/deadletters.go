@@ -17,7 +17,35 @@ import (
 const puttingBack = 10 * time.Minute
 
 func newDeadLetters(stdout io.Writer) *cobra.Command {
-	return group("dead-letters", "Put records back that the target refused", newDeadLettersRetry(stdout))
+	return group("dead-letters", "Show records that the target refused, and put them back", newDeadLettersList(stdout), newDeadLettersRetry(stdout))
+}
+
+func newDeadLettersList(stdout io.Writer) *cobra.Command {
+	var (
+		c      client
+		out    output
+		filter string
+	)
+	cmd := &cobra.Command{Use: "list TOPIC", Short: "List a topic's dead letters that were not put back", Args: asUsed}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		letters, err := getAll[api.DeadLetter](ctx, &c, "/api/v1/dead-letters/"+url.PathEscape(args[0]), filterQuery(filter))
+		if err != nil {
+			return asExit(c.whose(ctx, err))
+		}
+		return asExit(out.print(stdout, letters, func(t *table) {
+			t.row("TIME", "SOURCE", "OFFSET", "TARGET", "BYTES", "REASON")
+			for i := range letters {
+				l := &letters[i]
+				t.row(l.Time.UTC().Format(time.RFC3339), fmt.Sprintf("%s-%d", l.Topic, l.Partition), count(l.Offset),
+					fmt.Sprintf("%s-%d", l.TargetTopic, l.TargetPartition), count(l.Bytes), l.Reason)
+			}
+		}))
+	}
+	c.flag(cmd)
+	out.flag(cmd)
+	cmd.Flags().StringVar(&filter, "filter", "", "only letters whose reason or target topic contains this text")
+	return cmd
 }
 
 func newDeadLettersRetry(stdout io.Writer) *cobra.Command {

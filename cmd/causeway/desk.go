@@ -192,6 +192,14 @@ func (d *desk) RetryDeadLetters(ctx context.Context, topic string) (api.DeadLett
 	return httpd.DeadLetters(d.log, api.DeadLetters{Topic: topic, DeadLetterTopic: box}, r, err)
 }
 
+// DeadLetters implements api.Operator.
+func (d *desk) DeadLetters(ctx context.Context, topic string) ([]api.DeadLetter, error) {
+	if !d.mirrors(topic) {
+		return nil, unknown("topic", topic)
+	}
+	return httpd.ListDeadLetters(d.mirror.DeadLetters(ctx, topic))
+}
+
 func (d *desk) changePart(p route.Partition, change func(*operator.Settings)) error {
 	if err := d.has(p); err != nil {
 		return err

@@ -100,6 +100,8 @@ func (*fakeMirror) PutBack(context.Context, string) (topic string, r letters.Res
 	return "", letters.Result{}, nil
 }
 
+func (*fakeMirror) DeadLetters(context.Context, string) ([]letters.Letter, error) { return nil, nil }
+
 type discoveryHarness struct {
 	*discovery
 

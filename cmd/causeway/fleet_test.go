@@ -96,6 +96,16 @@ func (*fakeOperator) RetryDeadLetters(_ context.Context, topic string) (api.Dead
 	return api.DeadLetters{Topic: topic, DeadLetterTopic: topic + ".dead-letter", PutBack: 3, Refused: 1}, nil
 }
 
+func (*fakeOperator) DeadLetters(_ context.Context, topic string) ([]api.DeadLetter, error) {
+	if topic != "orders" {
+		return nil, fmt.Errorf("%w: there is no such dead-letter topic: %s.dead-letter", api.ErrNotFound, topic)
+	}
+	return []api.DeadLetter{{
+		DeadLetterTopic: topic + ".dead-letter", DeadLetterOffset: 4, Topic: topic, Partition: 3, Offset: 1006, TargetTopic: topic, TargetPartition: 3,
+		Reason: "oversized: MESSAGE_TOO_LARGE", Time: time.Unix(1_700_000_000, 0).UTC(), Bytes: 1_500_000,
+	}}, nil
+}
+
 func (f *fakeOperator) Reset(_ context.Context, p route.Partition, to operator.Place) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -41,11 +41,12 @@ type mirrorer interface {
 	Snapshot() api.Snapshot
 	Excluded() []api.Excluded
 	WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error)
-	// Configure, Retry, Reset, PutBack: see connector.Connector.
+	// Configure, Retry, Reset, PutBack, DeadLetters: see connector.Connector.
 	Configure(topic string, t operator.Topic)
 	Retry(p route.Partition) bool
 	Reset(ctx context.Context, p route.Partition, r connector.Reset) error
 	PutBack(ctx context.Context, source string) (topic string, r letters.Result, err error)
+	DeadLetters(ctx context.Context, source string) ([]letters.Letter, error)
 }
 
 // service is a whole mirror in one process: discovery, mirror, store and HTTP.

@@ -65,6 +65,9 @@ func TestVerbsOfTopicsAndPartitions(t *testing.T) {
 			require.True(t, row.want.Equal(o.settings["orders"]), "%s: %v", row.line, o.settings)
 		}
 		require.Equal(t, map[route.Partition]bool{p: true}, o.retried)
+		code, listed, _ := command(t.Context(), "dead-letters", "list", "orders", "--api", base)
+		require.Equal(t, exitOK, code)
+		require.Contains(t, listed, "orders-3  1,006   orders-3  1,500,000  oversized: MESSAGE_TOO_LARGE")
 	}
 }
 

@@ -37,19 +37,42 @@ func (o *postOffice) putBack(ctx context.Context, topic string) (api.DeadLetters
 		return httpd.DeadLetters(o.log, did, letters.Result{}, letters.ErrBusy)
 	}
 	defer func() { <-o.turn }()
+	var r letters.Result
+	err := o.open(ctx, func(box *letters.Box) (err error) {
+		r, err = box.PutBack(ctx, topic, did.DeadLetterTopic)
+		return err
+	})
+	return httpd.DeadLetters(o.log, did, r, err)
+}
+
+// list gives the letters of a source topic that were not put back.
+func (o *postOffice) list(ctx context.Context, topic string) ([]api.DeadLetter, error) {
+	if !o.target.known() {
+		return nil, fmt.Errorf("%w: the controller was not told where the target is", api.ErrImpossible)
+	}
+	var found []letters.Letter
+	err := o.open(ctx, func(box *letters.Box) (err error) {
+		found, err = box.List(ctx, topic, letters.Topic(o.pattern, topic))
+		return err
+	})
+	return httpd.ListDeadLetters(found, err)
+}
+
+// open lets something be done with the route's letters over connections of its own.
+func (o *postOffice) open(ctx context.Context, do func(*letters.Box) error) error {
 	cfg, err := o.target.config(ctx)
 	if err != nil {
-		return did, err
+		return err
 	}
 	client, err := wire.NewClient(cfg, o.log)
 	if err != nil {
-		return did, fmt.Errorf("cluster %s: %w", cfg.Name, err)
+		return fmt.Errorf("cluster %s: %w", cfg.Name, err)
 	}
 	defer client.Close()
 	admin := cluster.NewAdmin(cfg, o.log)
-	r, err := letters.NewBox(o.route, client, admin).PutBack(ctx, topic, did.DeadLetterTopic)
+	err = do(letters.NewBox(o.route, client, admin))
 	if closeErr := admin.Close(); closeErr != nil {
 		o.log.Debug("connection of administration did not close well", "err", closeErr)
 	}
-	return httpd.DeadLetters(o.log, did, r, err)
+	return err
 }

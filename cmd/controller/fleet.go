@@ -137,6 +137,14 @@ func (f *fleet) RetryDeadLetters(ctx context.Context, topic string) (api.DeadLet
 	return f.office.putBack(ctx, topic)
 }
 
+// DeadLetters implements api.Operator.
+func (f *fleet) DeadLetters(ctx context.Context, topic string) ([]api.DeadLetter, error) {
+	if _, _, err := f.Term.Topic(topic); err != nil {
+		return nil, meaning(err)
+	}
+	return f.office.list(ctx, topic)
+}
+
 // PausePartition implements api.Operator.
 func (f *fleet) PausePartition(ctx context.Context, p route.Partition, on bool) error {
 	if err := f.TakeOff(ctx, p, on); !errors.Is(err, api.ErrAlready) { // else what is asked for holds

@@ -100,6 +100,9 @@ func (*crew) RetryDeadLetters(_ context.Context, topic string) (api.DeadLetters,
 	return api.DeadLetters{Topic: topic}, nil
 }
 
+// DeadLetters has none.
+func (*crew) DeadLetters(context.Context, string) ([]api.DeadLetter, error) { return nil, nil }
+
 // PauseTopic pauses at once.
 func (c *crew) PauseTopic(_ context.Context, topic string, on bool) error {
 	return c.each(func(p *api.Partition) bool { return p.Topic == topic }, paused(on))

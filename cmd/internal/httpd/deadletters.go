@@ -10,6 +10,23 @@ import (
 	"github.com/causeway-mirror/causeway/letters"
 )
 
+// ListDeadLetters gives the letters of a source topic in the API's words.
+func ListDeadLetters(found []letters.Letter, err error) ([]api.DeadLetter, error) {
+	if errors.Is(err, letters.ErrNone) {
+		return nil, fmt.Errorf("%w: %w", api.ErrNotFound, err)
+	}
+	all := make([]api.DeadLetter, 0, len(found))
+	for i := range found {
+		l := &found[i]
+		all = append(all, api.DeadLetter{
+			DeadLetterTopic: l.At.Topic, DeadLetterPartition: l.At.Partition, DeadLetterOffset: int64(l.Offset), Topic: l.From.Source.Topic,
+			Partition: l.From.Source.Partition, Offset: int64(l.From.Offset), TargetTopic: l.From.Target.Topic, TargetPartition: l.From.Target.Partition,
+			Reason: l.From.Reason, Time: l.Buried, Timestamp: l.Time, Bytes: l.Bytes,
+		})
+	}
+	return all, err
+}
+
 // DeadLetters gives what became of a source topic's dead letters the API's meaning, and logs what was done, also before an error.
 func DeadLetters(log hclog.Logger, did api.DeadLetters, r letters.Result, err error) (api.DeadLetters, error) {
 	did.PutBack, did.Refused, did.Foreign = r.PutBack, r.Refused, r.Foreign
