@@ -357,6 +357,9 @@ func (c *Connector) fingerprint(t *pair, p route.Partition) string {
 	if c.cfg.Isolation != ReadCommitted {
 		text += "+" + c.cfg.Isolation
 	}
+	if c.cfg.DropLoops {
+		text += "+drop"
+	}
 	if n, _ := t.align.Target(p.Partition); n != p.Partition {
 		text += goesTo + strconv.Itoa(int(n))
 	}

@@ -2,9 +2,14 @@ package connector
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/causeway-mirror/causeway/loops"
+	"github.com/causeway-mirror/causeway/mirror"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/wire"
 )
 
@@ -28,6 +33,36 @@ func (c *Connector) leaveOutCircling(byTopic map[string]*pair, ask func(topics m
 	for name, why := range ask(topics) {
 		c.leaveOut(byTopic[name], &haltError{why})
 	}
+}
+
+// announce names the producer ids of a topic's partitions to the routes that read its target, before anything is sent with them: those that the
+// checkpoints had that were stored, and those that they have now.
+func (c *Connector) announce(ctx context.Context, t *pair, stored, now map[route.Partition]offsets.Checkpoint) error {
+	var ids []int64
+	for _, at := range stored {
+		if at.ProducerID >= 0 {
+			ids = append(ids, at.ProducerID)
+		}
+	}
+	for _, at := range now {
+		if at.ProducerID < 0 && c.cfg.DropLoops {
+			return &haltError{fmt.Errorf("loops: drop: %s is written without a producer id, so another route can't tell what this one brings", at.Partition)}
+		}
+		ids = append(ids, at.ProducerID)
+	}
+	err := c.admin.loops.Announce(ctx, t.topic.Source, ids...)
+	if _, refused := errors.AsType[*loops.RefusedError](err); refused || errors.Is(err, loops.ErrUnannounced) {
+		return &haltError{err}
+	}
+	return err
+}
+
+// sieve is what is left out of a topic; nil if nothing is.
+func (c *Connector) sieve(topic string) mirror.Sieve {
+	if s := c.admin.loops.Sieve(topic); s != nil {
+		return s
+	}
+	return nil
 }
 
 // circleLoop looks at the markers time and again: a ring may be closed by a route that begins elsewhere, and opened by one that ends.

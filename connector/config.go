@@ -46,6 +46,9 @@ type Config struct {
 	// Selection is what the route takes of its source by name, for the markers that keep topics from being copied in a circle; without patterns topics
 	// are told by others.
 	Selection loops.Selection
+	// DropLoops leaves out batches that another route has brought from where this one copies to, instead of refusing the topic. Then no other worker
+	// shares the route.
+	DropLoops bool
 	// LoopInterval is how often the markers of both clusters are looked at.
 	LoopInterval time.Duration
 	// Limits are what all partitions of this worker together may take from the source.
@@ -97,6 +100,12 @@ func (c Config) Validate() error {
 	}
 	if c.LoopInterval <= 0 {
 		bad("loop_interval", c.LoopInterval, "must be positive")
+	}
+	if c.DropLoops && c.Share {
+		bad("loops", "drop", "needs a process that mirrors alone: several workers can't agree on one marker")
+	}
+	if c.DropLoops && c.On.ForeignWriter == mirror.Halt {
+		bad("on.foreign_writer", mirror.Halt, "can't be told where loops is drop: both clusters are written to by others")
 	}
 	if c.ShutdownTimeout <= 0 {
 		bad("shutdown_timeout", c.ShutdownTimeout, "must be positive")

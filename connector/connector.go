@@ -79,9 +79,11 @@ func administer(cfg Config, deps Deps, target *wire.Client) administration {
 	a := administration{
 		source: cluster.NewAdmin(deps.Source, deps.Log.Named("source-admin")), target: cluster.NewAdmin(deps.Target, deps.Log.Named("admin")),
 	}
-	a.loops = loops.NewWatch(loops.Config{Route: deps.Route.String(), Takes: &cfg.Selection, Alone: !cfg.Share}, a.source, a.target,
+	a.loops = loops.NewWatch(loops.Config{Route: deps.Route.String(), Takes: &cfg.Selection, Alone: !cfg.Share, Drop: cfg.DropLoops}, a.source, a.target,
 		deps.Log.Named("loops"), deps.Events)
-	a.letters = letters.NewBox(deps.Route.String(), target, a.target)
+	a.letters = letters.NewBox(deps.Route.String(), target, a.target, func(ctx context.Context, source string, id int64) error {
+		return a.loops.Announce(ctx, source, id)
+	})
 	return a
 }
 
@@ -177,6 +179,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	watching.Go(func() { c.limitLoop(control) })
 	watching.Go(func() { c.shortLoop(control) })
 	watching.Go(func() { c.circleLoop(control) })
+	watching.Go(func() { c.admin.loops.Sift(control) })
 	err := c.control(control)
 	ended(nil)
 	watching.Wait()

@@ -415,6 +415,9 @@ func (c *Connector) startTopic(ctx context.Context, t *pair) error {
 	if err := c.unclean(ctx, ready); err != nil { // last: whether an end was clean decides what a new epoch has to tell
 		return err
 	}
+	if err := c.announce(ctx, t, known, ready); err != nil {
+		return err
+	}
 	if codec := recompression(t.configs); codec != "" && len(t.parts) > 0 {
 		c.deps.Log.Warn("target topic recompresses what comes in another codec", "topic", t.topic.Target, "compression_type", codec)
 	}
@@ -477,7 +480,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	slot := c.producer.Slot(target)
 	plan := mirror.Plan{
 		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
-		On: c.cfg.On, Shared: shared,
+		On: c.cfg.On, Shared: shared, Sieve: c.sieve(p.source.Topic),
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
 	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 || p.anew.Cause == mirror.Gone && at.SourceOffset == p.anew.To {

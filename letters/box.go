@@ -47,13 +47,15 @@ type Result struct {
 type Box struct {
 	group  string
 	client *wire.Client // of the target
+	named  func(ctx context.Context, source string, id int64) error
 	notes  Notes
 	turn   chan struct{}
 }
 
-// NewBox does no IO.
-func NewBox(routeName string, client *wire.Client, notes Notes) *Box {
-	return &Box{group: GroupPrefix + routeName, client: client, notes: notes, turn: make(chan struct{}, 1)}
+// NewBox does no IO. named is told of each producer id with which letters of a source topic are to be put back, before anything is; an error of it
+// keeps them where they are. nil: nobody must be told.
+func NewBox(routeName string, client *wire.Client, notes Notes, named func(ctx context.Context, source string, id int64) error) *Box {
+	return &Box{group: GroupPrefix + routeName, client: client, notes: notes, named: named, turn: make(chan struct{}, 1)}
 }
 
 const (
@@ -121,6 +123,9 @@ func (b *Box) begin(ctx context.Context, source, topic string) (*round, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
+	if err := b.name(ctx, source, w.id); err != nil {
+		return Result{}, err
+	}
 	for _, p := range slices.SortedFunc(maps.Keys(leaders), route.Partition.Compare) {
 		if err := errors.Join(starts[p].Err, ends[p].Err); err != nil {
 			return nil, fmt.Errorf("target: %s: %w", p, err)
@@ -128,6 +133,13 @@ func (b *Box) begin(ctx context.Context, source, topic string) (*round, error) {
 		w.boxes = append(w.boxes, stretch{p, leaders[p], max(kept.Next[source][p.Partition], starts[p].Offset), ends[p].Offset})
 	}
 	return w, nil
+}
+
+func (b *Box) name(ctx context.Context, source string, id int64) error {
+	if b.named == nil {
+		return nil
+	}
+	return b.named(ctx, source, id)
 }
 
 var errUnknown = errors.New("does not exist, or we may not see it")

@@ -54,6 +54,14 @@ type office struct {
 	kc     *kfake.Cluster
 	limit  atomic.Int64 // bytes of a batch
 	busy   atomic.Int64 // answers that say "not enough replicas"
+	named  []int64      // producer ids that the box was to write with
+	noName error        // what naming one fails with
+}
+
+func (o *office) name(_ context.Context, source string, id int64) error {
+	require.Equal(o.t, "orders", source)
+	o.named = append(o.named, id)
+	return o.noName
 }
 
 func newOffice(t *testing.T) *office {
@@ -75,7 +83,7 @@ func newOffice(t *testing.T) *office {
 	w, err := wire.NewClient(cluster.Config{Name: "target", Bootstrap: o.kc.ListenAddrs()}, hclog.NewNullLogger())
 	require.NoError(t, err)
 	t.Cleanup(w.Close)
-	o.Box = NewBox("@a@b@1", w, o.keeper)
+	o.Box = NewBox("@a@b@1", w, o.keeper, o.name)
 	return o
 }
 
@@ -193,6 +201,21 @@ func TestProgressThatCannotBeKeptIsAnError(t *testing.T) {
 	o.keeper.err = nil
 	o.puts(Result{PutBack: 1})
 	o.puts(Result{})
+}
+
+// Whoever copies the other way must know the id before anything stands there with it.
+func TestNothingIsPutBackUnderAnIDThatCannotBeNamed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.bury(letterOf("orders", "first", 1))
+	o.noName = errors.New("no marker")
+	got, err := o.PutBack(t.Context(), "orders", box)
+	require.ErrorIs(t, err, o.noName)
+	require.Empty(t, got)
+	require.Zero(t, o.kc.PartitionInfo(copied, 1).HighWatermark)
+	o.noName = nil
+	o.puts(Result{PutBack: 1})
+	require.Len(t, o.named, 2)
 }
 
 func TestWhatCannotBePutBackIsNamed(t *testing.T) {

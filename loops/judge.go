@@ -16,6 +16,7 @@ type Copying struct {
 // RefusedError says that a topic would be copied in a circle.
 type RefusedError struct {
 	Route  string // that is refused
+	Drop   bool   // it would leave out what comes from where it copies to
 	Target Place  // where it would have copied the topic to
 	Ring   []Hop  // the other routes of the ring: the last that the topic passed first
 }
@@ -27,6 +28,9 @@ func (e *RefusedError) Error() string {
 		routes[len(routes)-1-i] = e.Ring[i].Route
 	}
 	origin := e.Ring[len(e.Ring)-1]
+	if origin.From() == e.Target && len(e.Ring) == 1 && origin.Drop != e.Drop {
+		return e.so(origin, routes) + " would bring it back to there: both must say loops: drop, and one does not"
+	}
 	if origin.From() == e.Target {
 		return fmt.Sprintf("%s would bring it back to there", e.so(origin, routes))
 	}
@@ -40,7 +44,8 @@ func (e *RefusedError) so(origin Hop, routes []string) string {
 }
 
 // Judge says why a topic may not be copied; nil if it may. A ring is a way that leads back: to the very topic, or to another one of its cluster
-// that the routes of the ring would take round again. Of its routes the one that began last is refused, but none that can't see the ring, since
+// that the routes of the ring would take round again. A way there and back again between two topics is none where both routes drop what the
+// other one brought. Of its routes the one that began last is refused, but none that can't see the ring, since
 // that one would go on: each route that judges comes to the same answer.
 func Judge(c Copying) *RefusedError {
 	return c.walk(c.Before, nil)
@@ -51,15 +56,30 @@ func (c *Copying) walk(hops, way []Hop) *RefusedError {
 		return nil
 	}
 	for _, h := range hops {
+		if c.dropped(h, way) {
+			continue
+		}
 		on := slices.Concat(way, []Hop{h})
 		if c.closes(on) && c.last(on) {
-			return &RefusedError{Route: c.Route, Target: c.Target, Ring: on}
+			return &RefusedError{Route: c.Route, Drop: c.Drop, Target: c.Target, Ring: on}
 		}
 		if refused := c.walk(h.Before, on); refused != nil {
 			return refused
 		}
 	}
 	return nil
+}
+
+// dropped says that nothing of what a hop brought is taken on by the one behind it, the last of the way or else the copying, since that leads back to
+// where the hop came from.
+func (c *Copying) dropped(h Hop, way []Hop) bool {
+	behind, to := &c.Hop, c.Target
+	if n := len(way); n == 1 {
+		behind, to = &way[0], c.From()
+	} else if n > 1 {
+		behind, to = &way[n-1], way[n-2].From()
+	}
+	return h.Drop && behind.Drop && h.From() == to
 }
 
 // closes says that a way, whose first hop is the last that the topic passed, makes a ring with the copying.

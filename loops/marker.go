@@ -69,8 +69,12 @@ type Hop struct {
 	Since   int64  `json:"since"`   // when the route began, in ms since 1970
 	// Renewed is when the route was last known to want this, in ms since 1970; 0 in hops that were carried on.
 	Renewed int64 `json:"renewed,omitempty"`
-	// Producers are the ids under which the route writes, as far as they are known.
+	// Producers are the ids under which the route writes, or has written, as far as they are known; with Drop all of them.
 	Producers []int64 `json:"producers,omitempty"`
+	// Drop says that the route leaves out what another one has brought from where it copies to, if that one does so too.
+	Drop bool `json:"drop,omitempty"`
+	// Leaves are the producer ids of what it leaves out, which it still knows when the marker that named them is gone.
+	Leaves []int64 `json:"leaves,omitempty"`
 	// Blind says that the route can't read the markers of its source, so that it will not see a ring.
 	Blind  bool       `json:"blind,omitempty"`
 	Takes  *Selection `json:"takes,omitempty"`  // nil: not known

@@ -42,6 +42,8 @@ type Config struct {
 	Takes *Selection // nil: it may take anything
 	// Alone says that no other worker mirrors topics of this route. Then markers of topics that it no longer mirrors are taken away.
 	Alone bool
+	// Drop says that batches which another route has brought from where this one copies to are left out, instead of the topic.
+	Drop bool
 }
 
 // Ends are the two clusters of a route, and who it is.
@@ -61,12 +63,14 @@ type Watch struct {
 	rounds sync.Mutex // one round of IO at a time; guards what follows; taken before mu
 	ends   Ends
 	topics map[string]*copied  // by source topic
-	before map[string][]Hop    // by source topic: how they came there, as last seen
+	before map[string][]Hop    // by source topic: how they came there, as last seen, also long ago
 	stored map[string]Marker   // this route's own, by target topic, as last seen
 	texts  map[string]string   // of stored
 	sides  map[string]*failing // by what fails
 	cut    map[string]bool     // target topics whose marker did not fit
 	until  time.Time           // patience ends; zero before the first topic
+	sieves map[string]*Sieve   // by source topic
+	asked  chan struct{}       // has one if a sieve was asked
 
 	mu      sync.Mutex
 	refused map[string]*RefusedError // by source topic; guarded by mu
@@ -77,6 +81,8 @@ type copied struct {
 	target   string
 	since    int64 // ms since 1970
 	declared bool  // its marker was written, or could not be
+	ids      ids   // producer ids that it is, or was, written with
+	leaves   ids   // those of what was left out
 }
 
 // failing is something that can't be done.
@@ -90,6 +96,7 @@ func NewWatch(cfg Config, source, target Notes, log hclog.Logger, happened *even
 	return &Watch{
 		cfg: cfg, source: source, target: target, events: happened, log: log, topics: map[string]*copied{}, before: map[string][]Hop{},
 		stored: map[string]Marker{}, texts: map[string]string{}, sides: map[string]*failing{}, cut: map[string]bool{}, refused: map[string]*RefusedError{},
+		sieves: map[string]*Sieve{}, asked: make(chan struct{}, 1),
 	}
 }
 
@@ -159,7 +166,8 @@ func (w *Watch) Review(ctx context.Context, producer int64, mirrored func() map[
 	for topic, c := range w.topics {
 		all[topic] = c.target
 	}
-	if wanted := w.wanted(all, w.cfg.Alone); len(wanted) > 0 {
+	// A marker that names producer ids is needed as long as their batches are in the log.
+	if wanted := w.wanted(all, w.cfg.Alone && !w.cfg.Drop); len(wanted) > 0 {
 		_ = w.write(ctx, wanted) // told there, and tried again by the next
 	}
 	return slices.Sorted(maps.Keys(w.Refused()))
@@ -202,15 +210,23 @@ func (w *Watch) patiently(ctx context.Context, try func(context.Context) error) 
 
 // look reads how the source's topics came there, and the route's own markers. What can't be read stays as it was seen last.
 func (w *Watch) look(ctx context.Context) error {
-	before, err := w.origins(ctx)
-	if w.answered(unread, err) {
-		w.before = before
-	}
+	err := w.lookBack(ctx)
 	texts, ownErr := w.target.GroupNotes(ctx, Group(w.cfg.Route))
 	if w.answered(ownUnread, ownErr) {
 		w.recall(texts)
 	}
 	return cmp.Or(err, ownErr)
+}
+
+// lookBack reads how the source's topics came there, and tells the sieves.
+func (w *Watch) lookBack(ctx context.Context) error {
+	asked := w.sought()
+	before, err := w.origins(ctx)
+	if w.answered(unread, err) {
+		w.before = before
+		w.teach(asked)
+	}
+	return err
 }
 
 // recall takes over the route's own markers as they are stored, by target topic.
@@ -274,7 +290,7 @@ func (w *Watch) origins(ctx context.Context) (map[string][]Hop, error) {
 				w.log.Debug("a marker can't be read", "group", group, "topic", topic, "err", err)
 				continue
 			}
-			before[topic] = append(before[topic], fresh(m.Hops)...)
+			before[topic] = append(before[topic], m.Hops...)
 		}
 	}
 	return before, nil
@@ -290,12 +306,15 @@ func fresh(hops []Hop) []Hop {
 func (w *Watch) own(topic string, c *copied) Hop {
 	h := Hop{
 		Route: w.cfg.Route, Cluster: w.ends.Source, Topic: topic, Since: c.since, Takes: w.cfg.Takes, Renewed: time.Now().UnixMilli(),
-		Blind: w.sides[unread] != nil,
+		Blind: w.sides[unread] != nil, Drop: w.cfg.Drop, Producers: c.ids.with(), Leaves: c.leaves.with(),
 	}
 	if w.ends.Producer >= 0 {
-		h.Producers = []int64{w.ends.Producer}
+		h.Producers = c.ids.with(w.ends.Producer)
 	}
-	behind := mapped(w.before[topic], func(h Hop, _ int) (Hop, bool) { h.Renewed = 0; return h, true }, 0)
+	behind := mapped(fresh(w.before[topic]), func(h Hop, _ int) (Hop, bool) {
+		h.Renewed, h.Producers, h.Leaves = 0, nil, nil // they matter to who reads this hop's target alone
+		return h, true
+	}, 0)
 	h.Before = carried(behind, []Hop{h}, 1)
 	return h
 }
@@ -309,13 +328,9 @@ func (w *Watch) mine(h Hop, topic string) bool {
 func (w *Watch) judge() {
 	refused := map[string]*RefusedError{}
 	for topic, c := range w.topics {
-		for _, h := range w.stored[c.target].Hops { // what an earlier process began counts from then on
-			if w.mine(h, topic) {
-				c.since = min(c.since, h.Since)
-			}
-		}
+		w.remember(topic, c)
 		hop := w.own(topic, c)
-		hop.Before = w.before[topic]
+		hop.Before = fresh(w.before[topic])
 		if why := Judge(Copying{Hop: hop, Target: Place{w.ends.Target, c.target}}); why != nil {
 			refused[topic] = why
 		}
@@ -323,6 +338,19 @@ func (w *Watch) judge() {
 	w.mu.Lock()
 	w.refused = refused
 	w.mu.Unlock()
+}
+
+// remember takes over what an earlier process has said of a topic. What it began counts from then on, unless it did something else.
+func (w *Watch) remember(topic string, c *copied) {
+	for _, h := range w.stored[c.target].Hops {
+		if !w.mine(h, topic) {
+			continue
+		}
+		if h.Drop == w.cfg.Drop {
+			c.since = min(c.since, h.Since)
+		}
+		c.ids, c.leaves = c.ids.with(h.Producers...), c.leaves.with(h.Leaves...)
+	}
 }
 
 // wanted are the markers that must be written so that they say what holds for these topics; with tidy also of targets that are no longer written.

@@ -15,7 +15,7 @@ const codeForeign = "FOREIGN_WRITER"
 // a lane. Where the epoch is not opened yet it may be ours, of an earlier one.
 func (l *Lane) foreignLocked(i uint64, base route.Offset) *route.Fault {
 	o, c := &l.out, &l.pos.checkpoint
-	if i < o.queue.head || l.plan.Shared || l.pos.shifted || !c.Opened || c.TargetOffset < 0 {
+	if i < o.queue.head || l.plan.Shared || l.plan.Sieve != nil || l.pos.shifted || !c.Opened || c.TargetOffset < 0 {
 		return nil
 	}
 	expected := c.TargetOffset + route.Offset(offsets.Ahead(c.Sequence, o.queue.at(i).seq))

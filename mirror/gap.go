@@ -116,7 +116,7 @@ func (l *Lane) countOverLocked(lost int64) {
 // leader epoch is not known.
 func (l *Lane) intrudedLocked(e *entry, base route.Offset) {
 	c := &l.pos.checkpoint
-	if l.plan.Shared || c.Opened || c.ProducerEpoch == 0 || c.LeaderEpoch >= 0 || c.TargetOffset < 0 {
+	if l.plan.Shared || l.plan.Sieve != nil || c.Opened || c.ProducerEpoch == 0 || c.LeaderEpoch >= 0 || c.TargetOffset < 0 {
 		return
 	}
 	if int64(base-c.TargetOffset) > offsets.Ahead(c.Sequence, e.seq) {

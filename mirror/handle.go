@@ -94,14 +94,19 @@ func (l *Lane) readyLocked() {
 
 // corruptLocked stops reading at a batch that can't be decoded; it is read again when the lane is retried.
 func (l *Lane) corruptLocked(f *route.Fault) {
+	l.rereadLocked()
+	l.in.fault = f
+	l.haltedLocked(f)
+}
+
+// rereadLocked forgets what was read and is not handled.
+func (l *Lane) rereadLocked() {
 	for i := range l.in.entries {
 		l.releaseLocked(&l.in.entries[i])
 	}
 	l.in.entries = l.in.entries[:0]
 	l.in.position, l.in.epoch, l.in.gap = l.in.handled, l.in.passed, 0
 	l.in.generation++
-	l.in.fault = f
-	l.haltedLocked(f)
 }
 
 // run turns in into out: ready entries, patched and numbered. It stops at the first batch that can't be decoded.

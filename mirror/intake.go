@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"slices"
 	"time"
 
 	"github.com/causeway-mirror/causeway/batch"
@@ -31,6 +32,7 @@ type intake struct {
 	missedFrom route.Offset // the gap that was told last
 	missedTo   route.Offset
 	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
+	unsure     time.Time    // since when it is being found out whether what comes next is another mirror's; zero: it is known
 	aside      aside        // what the target has refused
 	reigns     []reign      // in order, of those that were read since the lane began
 	full, calm time.Time    // since when the target takes nothing, and since when there is nothing for it; as Flow has seen it
@@ -56,7 +58,7 @@ func (l *Lane) Want() (at route.Position, generation uint32, maxBytes int32) {
 // lanes of one dead broker would fill the memory of all.
 func (l *Lane) roomLocked(now time.Time) int64 {
 	switch {
-	case l.heldLocked(), l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, l.in.aside.barsAt(l.in.position):
+	case l.heldLocked(), l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, !l.in.unsure.IsZero(), l.in.aside.barsAt(l.in.position):
 		return 0
 	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
 		return 0
@@ -102,6 +104,10 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 	}
 	in := &l.in
 	in.extent = x
+	if l.unsureLocked(now, batches) {
+		l.sourceAnsweredLocked(now)
+		return
+	}
 	bytes, records := int64(0), int64(0)
 	for _, b := range batches {
 		if b.NextOffset() <= in.position {
@@ -110,8 +116,11 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 		if in.aside.barsAt(b.BaseOffset()) {
 			break
 		}
-		s.Retain(1)
 		l.reignLocked(b.LeaderEpoch(), b.BaseOffset())
+		if l.returnedLocked(b) {
+			continue
+		}
+		s.Retain(1)
 		end := in.aside.bar(b.NextOffset())
 		in.entries = append(in.entries, entry{batch: b, slab: s, first: b.BaseOffset(), next: end, epoch: b.LeaderEpoch(), fetched: now})
 		in.position, in.epoch = end, b.LeaderEpoch()
@@ -135,6 +144,53 @@ func (l *Lane) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 		in.asked = time.Time{}
 	}
 	l.pendingLocked()
+}
+
+// returnedLocked says that a batch is what another mirror brought from where this lane writes to: it counts as read, like those that nobody is to see.
+func (l *Lane) returnedLocked(b batch.Batch) bool {
+	if l.plan.Sieve == nil {
+		return false
+	}
+	returned, _ := l.plan.Sieve.Copies(b.ProducerID())
+	if returned {
+		l.counts.returned.Add(float64(b.Records()))
+	}
+	return returned
+}
+
+// unsureLocked says that it must be found out first of some batches whether another mirror brought them. What is not handled yet is read again then:
+// whoever leads batches to the lane must see by its generation that it did not take them.
+func (l *Lane) unsureLocked(now time.Time, batches []batch.Batch) bool {
+	if l.plan.Sieve == nil {
+		return false
+	}
+	var unknown []int64
+	bytes, records := int64(0), int64(0)
+	for _, b := range batches {
+		if _, known := l.plan.Sieve.Copies(b.ProducerID()); !known && !slices.Contains(unknown, b.ProducerID()) {
+			unknown = append(unknown, b.ProducerID())
+		}
+		bytes += int64(len(b))
+		records += int64(b.Records())
+	}
+	if unknown == nil {
+		return false
+	}
+	for _, p := range l.paces {
+		p.took(records, bytes) // as if they had been: they will be once more
+	}
+	l.in.unsure = now
+	l.rereadLocked()
+	l.plan.Sieve.Ask(unknown, l.sure)
+	return true
+}
+
+// sure goes on reading.
+func (l *Lane) sure() {
+	l.lock()
+	defer l.mu.Unlock()
+	l.in.unsure = time.Time{}
+	l.wake.Source()
 }
 
 // pendingLocked puts the lane on its stream's list if it has something to handle.

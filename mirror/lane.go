@@ -26,6 +26,9 @@ type Plan struct {
 	IDExpiration time.Duration
 	// Shared: other partitions of the source go to the same target partition, or may.
 	Shared bool
+	// Sieve tells the batches that another mirror brought from where the lane writes to, which are left out; nil: there are none. Then somebody else
+	// writes to the target, too.
+	Sieve Sieve
 	// On is what becomes of the partition in trouble.
 	On Policies
 	// Left is what right before the checkpoint is not copied, if something is not, as the lane before this one said: LeftOut or Gone.
@@ -34,6 +37,14 @@ type Plan struct {
 	Merge int
 	// Replicated says that the target keeps more than one replica, so that a broker's round through replication limits the batches per second.
 	Replicated bool
+}
+
+// Sieve tells batches of other mirrors by their producer ids. Its methods don't block, and Ask does not call told itself.
+type Sieve interface {
+	// Copies says whether an id is such a mirror's, if that is known.
+	Copies(id int64) (copies, known bool)
+	// Ask has it found out of ids; told is called once that is known.
+	Ask(ids []int64, told func())
 }
 
 // Wakers are how a lane tells others that it wants to be asked again. They must neither block nor call back into the lane.

@@ -16,6 +16,7 @@ type metrics struct {
 	records, bytes *prometheus.CounterVec
 	batches        *prometheus.CounterVec
 	skipped        *prometheus.CounterVec
+	returned       *prometheus.CounterVec
 	avoided        prometheus.Counter
 	latency        prometheus.Histogram
 
@@ -27,6 +28,7 @@ type metrics struct {
 type counts struct {
 	records, bytes, raw, rewritten prometheus.Counter
 	truncated                      prometheus.Counter // skipped because the source deleted them
+	returned                       prometheus.Counter
 	avoided                        prometheus.Counter // of all topics
 	latency                        prometheus.Histogram
 }
@@ -51,6 +53,7 @@ func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane, w
 		bytes:   counter("causeway_bytes_total", "Bytes of record batches acknowledged by the target, as on the wire.", "topic"),
 		batches: counter("causeway_batches_total", "Batches acknowledged by the target, by the way they went.", "topic", "path"),
 		skipped: counter("causeway_skipped_records_total", "Source offsets of ranges that were skipped without a copy, by reason.", "topic", "reason"),
+		returned: counter("causeway_returned_records_total", "Records left out since another mirror brought them from the target, counted as often as they were read.", "topic"),
 		avoided: f.NewCounter(prometheus.CounterOpts{
 			Name: "causeway_duplicates_avoided_total", ConstLabels: labels,
 			Help: "Records beyond the known position that a take-over found on the target, and that were not stored again.",
@@ -76,7 +79,8 @@ func (m *metrics) countsLocked(topic string) *counts {
 		c = &counts{
 			records: m.records.WithLabelValues(topic), bytes: m.bytes.WithLabelValues(topic),
 			raw: m.batches.WithLabelValues(topic, "raw"), rewritten: m.batches.WithLabelValues(topic, "rewrite"),
-			truncated: m.skipped.WithLabelValues(topic, string(events.SourceTruncated)), avoided: m.avoided, latency: m.latency,
+			truncated: m.skipped.WithLabelValues(topic, string(events.SourceTruncated)), returned: m.returned.WithLabelValues(topic),
+			avoided: m.avoided, latency: m.latency,
 		}
 		m.topics[topic] = c
 	}
@@ -96,6 +100,7 @@ func (m *metrics) forget(topic string, lanes func() []*Lane) {
 	m.bytes.DeletePartialMatch(match)
 	m.batches.DeletePartialMatch(match)
 	m.skipped.DeletePartialMatch(match)
+	m.returned.DeletePartialMatch(match)
 }
 
 func (c *counts) acked(now time.Time, e *entry) {

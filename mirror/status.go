@@ -125,6 +125,9 @@ func (l *Lane) stateLocked() (State, string) {
 		return Halted, l.pos.lastError
 	}
 	why := l.pos.lastError
+	if since := l.in.unsure; !since.IsZero() && l.stream.now().Sub(since) > unsureFor && o.phase != halted {
+		return Degraded, "it can't be found out whether what comes next was brought by another mirror: the markers on the source can't be read"
+	}
 	switch o.phase {
 	case open:
 		return Mirroring, l.pos.note
@@ -148,6 +151,9 @@ func (l *Lane) stateLocked() (State, string) {
 	}
 	return Starting, why
 }
+
+// unsureFor is how long it may take to find out what another mirror brought, before that is trouble.
+const unsureFor = 10 * time.Second
 
 // quietLocked says that everything is known of the target, and there is nothing to send. A lane that tries in vain may have nothing in between, too:
 // its memory served others.

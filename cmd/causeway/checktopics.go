@@ -81,7 +81,7 @@ func (p *preflight) checkLoops(ctx context.Context, source, target *checkedSide,
 	for _, t := range pairs {
 		topics[t.Source] = t.Target
 	}
-	cfg := loops.Config{Route: p.settings.RouteName().String(), Takes: new(engine.Selection(&p.settings.File))}
+	cfg := loops.Config{Route: p.settings.RouteName().String(), Takes: new(engine.Selection(&p.settings.File)), Drop: p.settings.Route.Loops == native.LoopsDrop}
 	watch := loops.NewWatch(cfg, source.admin, target.admin, silent(), nil)
 	refused, err := watch.Preview(ctx, loops.Ends{Source: source.id, Target: target.id, Producer: -1}, topics)
 	if err != nil {

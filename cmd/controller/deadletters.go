@@ -70,7 +70,7 @@ func (o *postOffice) open(ctx context.Context, do func(*letters.Box) error) erro
 	}
 	defer client.Close()
 	admin := cluster.NewAdmin(cfg, o.log)
-	err = do(letters.NewBox(o.route, client, admin))
+	err = do(letters.NewBox(o.route, client, admin, nil))
 	if closeErr := admin.Close(); closeErr != nil {
 		o.log.Debug("connection of administration did not close well", "err", closeErr)
 	}

@@ -80,7 +80,7 @@ func (f *File) ValidateModes() error {
 	return errors.Join(
 		OneOf("route.isolation (--isolation)", f.Route.Isolation, "read_committed", "read_uncommitted"),
 		validateDelivery(f.Route.Delivery),
-		validateLoops(f.Route.Loops),
+		f.validateLoops(),
 		validateStart(f.Route.Start),
 		validateRate("route.limits.records_per_second", f.Route.Limits.RecordsPerSecond),
 	)
@@ -100,15 +100,19 @@ func validateDelivery(text string) error {
 	return Fault("route.delivery (--delivery)", text, "must be "+deliveryExactlyOnce)
 }
 
-// validateLoops accepts refuse only: what would let two-way mirrors of one name run is not there yet.
-func validateLoops(text string) error {
-	switch text {
-	case "refuse":
-		return nil
-	case "drop":
-		return Fault("route.loops", text, "this version can only refuse")
+// LoopsDrop lets two routes mirror a topic there and back again under one name: each leaves out what the other one brought.
+const LoopsDrop = "drop"
+
+// validateLoops judges what becomes of loops, and what else must hold where they are let run.
+func (f *File) validateLoops() error {
+	const key = "route.loops"
+	if f.Route.Loops != LoopsDrop {
+		return OneOf(key, f.Route.Loops, "refuse", LoopsDrop)
 	}
-	return Fault("route.loops", text, "must be refuse")
+	if f.Route.On["foreign_writer"] == "halt" {
+		return Fault(key, LoopsDrop, "can't be with route.on.foreign_writer: halt: others write to both clusters")
+	}
+	return nil
 }
 
 func validateRate(key string, perSecond float64) error {

@@ -74,6 +74,7 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.Isolation, cfg.CreateTopics = f.Route.Isolation, f.Route.Topics.Create
 	cfg.Limits = mirror.Limits{RecordsPerSecond: f.Route.Limits.RecordsPerSecond, BytesPerSecond: float64(f.Route.Limits.BytesPerSecond)}
 	cfg.Selection = Selection(f)
+	cfg.DropLoops = f.Route.Loops == native.LoopsDrop
 	cfg.LoopInterval = f.Route.Topics.DiscoverInterval.Duration()
 	cfg.On = mirror.PoliciesOf(f.Route.On)
 	cfg.Spill = f.Spill()
