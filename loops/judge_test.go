@@ -23,6 +23,11 @@ func blind(h Hop) Hop {
 	return h
 }
 
+func dropping(h Hop) Hop {
+	h.Drop = true
+	return h
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	unknown := func(h Hop) Hop { h.Takes = nil; return h }
@@ -60,8 +65,26 @@ func TestJudge(t *testing.T) {
 			taking(hop("B", "A", "A.t", 9, taking(hop("A", "B", "t", 1), ".*", "A.{topic}")), `A\.t`, "B.{topic}"), Place{"A", "B.A.t"}, nil,
 		},
 		"back, and not known who takes what": {hop("B", "A", "A.t", 9, unknown(hop("A", "B", "t", 1))), Place{"A", "B.A.t"}, []string{"@A@B@1"}},
-		"within one cluster":                 {hop("A", "A", "b", 9, hop("A", "A", "a", 1)), Place{"A", "a"}, []string{"@A@A@1"}},
-		"a chain within one cluster":         {hop("A", "A", "b", 9, hop("A", "A", "a", 1)), Place{"A", "c"}, nil},
+		"there and back, and both drop":      {dropping(hop("B", "A", "t", 9, dropping(hop("A", "B", "t", 1)))), Place{"A", "t"}, nil},
+		"there and back, and the other one does not drop": {
+			dropping(hop("B", "A", "t", 9, hop("A", "B", "t", 1))), Place{"A", "t"}, []string{"@A@B@1"},
+		},
+		"there and back, and the later does not drop": {hop("B", "A", "t", 9, dropping(hop("A", "B", "t", 1))), Place{"A", "t"}, []string{"@A@B@1"}},
+		"three clusters, and all drop": {
+			dropping(hop("C", "A", "t", 9, dropping(hop("B", "C", "t", 5, dropping(hop("A", "B", "t", 1)))))), Place{"A", "t"}, []string{"@B@C@1", "@A@B@1"},
+		},
+		"a pair, and a pair behind it: what B took from C does not go back to C": {
+			dropping(hop("B", "A", "t", 9, dropping(hop("A", "B", "t", 1)), dropping(hop("C", "B", "t", 2, dropping(hop("B", "C", "t", 3)))))), Place{"A", "t"}, nil,
+		},
+		"a pair that drops, in a ring of three": {
+			dropping(hop("A", "B", "t", 9, dropping(hop("B", "A", "t", 1)), hop("C", "A", "t", 2, hop("B", "C", "t", 3)))), Place{"B", "t"}, []string{"@C@A@1", "@B@C@1"},
+		},
+		"both drop, but it comes back under another name that is taken again": {
+			dropping(taking(hop("B", "A", "A.t", 9, dropping(taking(hop("A", "B", "t", 1), ".*", "A.{topic}"))), ".*", "B.{topic}")), Place{"A", "B.A.t"},
+			[]string{"@A@B@1"},
+		},
+		"within one cluster":         {hop("A", "A", "b", 9, hop("A", "A", "a", 1)), Place{"A", "a"}, []string{"@A@A@1"}},
+		"a chain within one cluster": {hop("A", "A", "b", 9, hop("A", "A", "a", 1)), Place{"A", "c"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

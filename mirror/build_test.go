@@ -24,6 +24,7 @@ type made struct {
 	pad        int    // bytes added to each value
 	epoch      int32  // of the leader that appended it
 	codec      string // "" or "zstd"
+	producer   int64  // its id; 0: none
 }
 
 // bytes encodes the batch as a v2 batch (KIP-98).
@@ -59,6 +60,9 @@ func (m made) bytes() batch.Batch {
 	be.PutUint64(b[35:], 2000)
 	for i := 43; i < 57; i++ {
 		b[i] = 0xff // no producer
+	}
+	if m.producer != 0 {
+		be.PutUint64(b[43:], uint64(m.producer))
 	}
 	be.PutUint32(b[57:], uint32(len(m.numbers)))
 	b = append(b, records...)

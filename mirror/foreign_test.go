@@ -23,6 +23,7 @@ func TestForeignWriterByPolicy(t *testing.T) {
 		"continue":        {Plan{On: Policies{ForeignWriter: Continue}}, 1, false},
 		"halt":            {Plan{On: Policies{ForeignWriter: Halt}}, 1, true},
 		"a shared target": {Plan{On: Policies{ForeignWriter: Halt}, Shared: true}, 0, false},
+		"a two-way one":   {Plan{On: Policies{ForeignWriter: Continue}, Sieve: &sieve{}}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

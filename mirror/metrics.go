@@ -49,10 +49,10 @@ func newMetrics(reg prometheus.Registerer, route string, lanes func() []*Lane, w
 		commitAge:  prometheus.NewDesc("causeway_commit_age_seconds", "Age of the oldest acknowledged position that is not committed.", nil, labels),
 	})
 	return &metrics{
-		records: counter("causeway_records_total", "Records acknowledged by the target.", "topic"),
-		bytes:   counter("causeway_bytes_total", "Bytes of record batches acknowledged by the target, as on the wire.", "topic"),
-		batches: counter("causeway_batches_total", "Batches acknowledged by the target, by the way they went.", "topic", "path"),
-		skipped: counter("causeway_skipped_records_total", "Source offsets of ranges that were skipped without a copy, by reason.", "topic", "reason"),
+		records:  counter("causeway_records_total", "Records acknowledged by the target.", "topic"),
+		bytes:    counter("causeway_bytes_total", "Bytes of record batches acknowledged by the target, as on the wire.", "topic"),
+		batches:  counter("causeway_batches_total", "Batches acknowledged by the target, by the way they went.", "topic", "path"),
+		skipped:  counter("causeway_skipped_records_total", "Source offsets of ranges that were skipped without a copy, by reason.", "topic", "reason"),
 		returned: counter("causeway_returned_records_total", "Records left out since another mirror brought them from the target, counted as often as they were read.", "topic"),
 		avoided: f.NewCounter(prometheus.CounterOpts{
 			Name: "causeway_duplicates_avoided_total", ConstLabels: labels,

@@ -38,6 +38,7 @@ func TestEveryFaultNamesItsKey(t *testing.T) {
 	for key, change := range map[string]func(*File){
 		"route.isolation":                 func(f *File) { f.Route.Isolation = "none" },
 		"route.limits.records_per_second": func(f *File) { f.Route.Limits.RecordsPerSecond = -1 },
+		"route.loops":                     func(f *File) { f.Route.Loops = "keep" },
 		"route.start":                     func(f *File) { f.Route.Start = "soon" },
 		"worker.memory":                   func(f *File) { f.Worker.Memory = 1 << 20 },
 		"worker.ack_window":               func(f *File) { f.Worker.AckWindow = 10_001 },
@@ -114,4 +115,13 @@ func TestSpillGoesBelowThePositions(t *testing.T) {
 	require.NoError(t, f.Spill().Validate())
 	f.Worker.Spill.Dir = "/big"
 	require.Equal(t, "/big", f.Spill().Dir)
+}
+
+func TestLoopsAreDroppedWhereOthersMayWrite(t *testing.T) {
+	t.Parallel()
+	f := Default()
+	f.Route.Loops = LoopsDrop
+	require.NoError(t, f.ValidateModes())
+	f.Route.On["foreign_writer"] = "halt"
+	require.ErrorContains(t, f.ValidateModes(), "route.on.foreign_writer: halt")
 }

@@ -35,9 +35,10 @@ func TestC30ManyLargeBatchesInLittleMemory(t *testing.T) {
 	t.Parallel()
 	h := heavy{source: kafkatest.Shared(t, kafkatest.Kafka4), topics: rounds(1, 4), partitions: rounds(800, 2500)}
 	target := func() *kafkatest.Cluster { return h.source }
-	if testkit.Long() { // so many open files and maps of one process are near its limits
-		h.source = kafkatest.Start(t, kafkatest.Options{Heap: "1g"})
-		target = func() *kafkatest.Cluster { return kafkatest.Start(t, kafkatest.Options{Heap: "1g"}) }
+	if testkit.Long() { // so many open files and maps of one process are near its limits, and busy for longer than a heartbeat waits
+		large := kafkatest.Options{Heap: "3g", Config: map[string]string{"broker.session.timeout.ms": "300000"}}
+		h.source = kafkatest.Start(t, large)
+		target = func() *kafkatest.Cluster { return kafkatest.Start(t, large) }
 	}
 	h.write(t)
 	memory := rounds(128, 768) // MiB
