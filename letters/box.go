@@ -88,6 +88,9 @@ func (b *Box) PutBack(ctx context.Context, source, topic string) (Result, error)
 	if w.id, w.epoch, err = b.client.InitProducerID(ctx); err != nil {
 		return Result{}, fmt.Errorf("target: %w", err)
 	}
+	if err := b.name(ctx, source, w.id); err != nil {
+		return Result{}, err
+	}
 	w.do = w.one
 	err = w.run(ctx)
 	return w.result, err
@@ -122,9 +125,6 @@ func (b *Box) begin(ctx context.Context, source, topic string) (*round, error) {
 	ends, err := b.client.ListOffsets(ctx, leaders, wire.AtEnd, false)
 	if err != nil {
 		return nil, fmt.Errorf("target: %w", err)
-	}
-	if err := b.name(ctx, source, w.id); err != nil {
-		return Result{}, err
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(leaders), route.Partition.Compare) {
 		if err := errors.Join(starts[p].Err, ends[p].Err); err != nil {
