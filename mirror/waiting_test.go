@@ -23,6 +23,7 @@ causeway_partitions{route="r",state="halted"} 2
 causeway_partitions{route="r",state="mirroring"} 0
 causeway_partitions{route="r",state="paused"} 0
 causeway_partitions{route="r",state="starting"} 0
+causeway_partitions{route="r",state="stopped"} 0
 causeway_partitions{route="r",state="suspended"} 0
 `), "causeway_partitions"))
 }

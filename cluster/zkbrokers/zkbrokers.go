@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -36,7 +37,8 @@ func Brokers(ctx context.Context, address string) ([]string, error) {
 		}
 		servers[i] = server
 	}
-	conn, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	var open sockets
+	conn, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), zk.WithDialer(open.dial))
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper %s: %w", address, err)
 	}
@@ -62,17 +64,47 @@ func Brokers(ctx context.Context, address string) ([]string, error) {
 	case a = <-done:
 		conn.Close()
 	case <-ctx.Done():
+		open.close() // or the library waits for a server that takes connections and says nothing: ten times as long as for one that answered
 		conn.Close()
 		<-done
 		a.err = ctx.Err()
 	}
-	for open := true; open; { // until the library's goroutines have ended
-		_, open = <-events
+	for more := true; more; { // until the library's goroutines have ended
+		_, more = <-events
 	}
 	if a.err != nil {
 		return nil, fmt.Errorf("brokers in zookeeper %s: %w", address, a.err)
 	}
 	return a.brokers, nil
+}
+
+// sockets are the connections of one client, which can be ended from outside.
+type sockets struct {
+	mu    sync.Mutex
+	all   []net.Conn
+	ended bool
+}
+
+func (s *sockets) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all = append(s.all, conn); s.ended {
+		return nil, errors.Join(net.ErrClosed, conn.Close())
+	}
+	return conn, nil
+}
+
+func (s *sockets) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, conn := range s.all {
+		_ = conn.Close()
+	}
 }
 
 // pause is the wait before ZooKeeper is asked again.
