@@ -43,6 +43,9 @@ func (s *Server) routes() *router {
 	mux.HandleFunc("GET /api/v1/history", s.onLeader(s.pastOf))
 	mux.HandleFunc("GET /api/v1/wait", s.onLeader(s.wait))
 	mux.HandleFunc("GET /api/v1/openapi.yaml", openAPI)
+	if s.deps.Translator != nil {
+		mux.HandleFunc("GET /api/v1/offsets/translate", s.translate)
+	}
 	if s.deps.Leadership != nil {
 		s.fleetRoutes(mux)
 	}

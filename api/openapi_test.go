@@ -103,6 +103,25 @@ func (answeringFleet) Workers() []FleetWorker {
 	return []FleetWorker{{ID: "w1", Live: true, Partitions: []route.Partition{p}, Rates: map[route.Partition]FleetRate{p: {Bytes: 1.5, Messages: 2}}}, {ID: "w2"}}
 }
 
+// dictionary translates offsets of one topic.
+type dictionary struct{}
+
+func (dictionary) Translate(_ context.Context, p route.Partition, offset route.Offset) (Translation, error) {
+	t := Translation{Topic: p.Topic, Partition: p.Partition, Offset: int64(offset), TargetTopic: p.Topic, TargetPartition: p.Partition, TargetOffset: int64(offset) - 1, Exact: true}
+	if p.Topic != "orders" {
+		return t, ErrNotFound
+	}
+	return t, nil
+}
+
+func (d dictionary) TranslateGroup(ctx context.Context, group string) (all []Translation, err error) {
+	for p := range int32(3) {
+		one, _ := d.Translate(ctx, route.Partition{Topic: "orders", Partition: p}, route.Offset(10*p+int32(len(group))))
+		all = append(all, one)
+	}
+	return all, nil
+}
+
 // leader leads with a fleet.
 type leader struct{ fleet Fleet }
 
@@ -126,6 +145,9 @@ func serverOf(t *testing.T, role string, lead Leadership, change func(*Config, *
 		deps.Operator = l.fleet
 	case role == "standalone":
 		deps.Operator = answeringFleet{}
+	}
+	if role != "controller" {
+		deps.Translator = dictionary{}
 	}
 	s, err := New(cfg, deps)
 	require.NoError(t, err)
@@ -217,11 +239,13 @@ func bodies() map[string]string {
 func queries(path string, status int) string {
 	switch {
 	case status == http.StatusUnprocessableEntity:
-		return map[string]string{"/api/v1/events": "?since=x", "/api/v1/history": "?since=x", "/api/v1/wait": "?lag=x"}[path]
+		return map[string]string{"/api/v1/events": "?since=x", "/api/v1/history": "?since=x", "/api/v1/wait": "?lag=x", "/api/v1/offsets/translate": "?offset=x"}[path]
 	case path == "/api/v1/history" && status == http.StatusNotFound:
 		return "?metric=lag_seconds&topic=nosuch"
 	case path == "/api/v1/history":
 		return "?metric=lag_seconds&topic=orders&since=1h"
+	case path == "/api/v1/offsets/translate":
+		return map[bool]string{true: "?topic=nosuch&offset=5", false: "?topic=orders&partition=2&offset=5"}[status == http.StatusNotFound]
 	case path == "/api/v1/wait" && status == http.StatusNotFound:
 		return "?topic=nosuch"
 	case path == "/api/v1/wait":
@@ -367,7 +391,7 @@ func TestListsAreSortedByWhatTheDocumentNames(t *testing.T) {
 	for path, names := range map[string][]string{
 		"/api/v1/topics": topicLister().sortNames(), "/api/v1/partitions": partitionLister().sortNames(),
 		"/api/v1/excluded-topics": excludedLister().sortNames(), "/api/v1/workers": workerLister().sortNames(),
-		"/api/v1/dead-letters/{topic}": deadLetterLister().sortNames(),
+		"/api/v1/dead-letters/{topic}": deadLetterLister().sortNames(), "/api/v1/offsets/translate": translationLister().sortNames(),
 	} {
 		at := slices.IndexFunc(operations, func(o operation) bool { return o.path == path && o.method == http.MethodGet })
 		var documented []string

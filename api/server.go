@@ -75,6 +75,8 @@ type Deps struct {
 	Peers      http.RoundTripper // the way to the leader, see NewPeers; needed beside Leadership
 	// Operator does what people ask of topics and partitions where there is no Leadership; nil: that is refused.
 	Operator Operator
+	// Translator finds source offsets on the target; nil: that is not served.
+	Translator Translator
 	// Session is the one with ZooKeeper in which a worker is a member of its cluster, empty while it is none; it goes with each answer. nil: there
 	// is no cluster.
 	Session func() string

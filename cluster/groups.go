@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/IBM/sarama"
+
+	"github.com/causeway-mirror/causeway/route"
 )
 
 // Groups lists the consumer groups whose names begin with prefix, in order. Brokers leave out those that we may not describe without a word; if
@@ -39,6 +41,27 @@ func (a *Admin) GroupNotes(ctx context.Context, group string) (map[string]string
 			}
 		}
 		return notes, nil
+	})
+}
+
+// GroupOffsets reads the offsets that a group has committed; none of one that is not there.
+func (a *Admin) GroupOffsets(ctx context.Context, group string) (map[route.Partition]route.Offset, error) {
+	return do(ctx, a, "read offsets of group "+group, func(s *session) (map[route.Partition]route.Offset, error) {
+		all := map[route.Partition]route.Offset{}
+		response, err := s.admin.ListConsumerGroupOffsets(group, nil)
+		if errors.Is(err, sarama.ErrGroupIDNotFound) { // as some brokers say; others find no offsets
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		for topic, partitions := range response.Blocks {
+			for p, block := range partitions {
+				if block != nil && block.Err == sarama.ErrNoError && block.Offset >= 0 {
+					all[route.Partition{Topic: topic, Partition: p}] = route.Offset(block.Offset)
+				}
+			}
+		}
+		return all, nil
 	})
 }
 

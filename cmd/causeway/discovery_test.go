@@ -102,6 +102,14 @@ func (*fakeMirror) PutBack(context.Context, string) (topic string, r letters.Res
 
 func (*fakeMirror) DeadLetters(context.Context, string) ([]letters.Letter, error) { return nil, nil }
 
+func (*fakeMirror) Translate(context.Context, route.Partition, route.Offset) (connector.Translation, error) {
+	return connector.Translation{}, nil
+}
+
+func (*fakeMirror) TranslateGroup(context.Context, string) ([]connector.Translation, error) {
+	return nil, nil
+}
+
 type discoveryHarness struct {
 	*discovery
 

@@ -42,7 +42,7 @@ func (p position) of() route.Partition {
 }
 
 func newOffsets(stdout io.Writer) *cobra.Command {
-	return group("offsets", "Show, save and set the stored positions of partitions", newOffsetsShow(stdout), newOffsetsExport(stdout), newOffsetsImport(stdout))
+	return group("offsets", "Show, save and set the stored positions of partitions, and find offsets on the target", newOffsetsShow(stdout), newOffsetsExport(stdout), newOffsetsImport(stdout), newOffsetsTranslate(stdout))
 }
 
 func newOffsetsShow(stdout io.Writer) *cobra.Command {

@@ -47,6 +47,7 @@ type mirrorer interface {
 	Reset(ctx context.Context, p route.Partition, r connector.Reset) error
 	PutBack(ctx context.Context, source string) (topic string, r letters.Result, err error)
 	DeadLetters(ctx context.Context, source string) ([]letters.Letter, error)
+	httpd.Dictionary
 }
 
 // service is a whole mirror in one process: discovery, mirror, store and HTTP.
@@ -127,7 +128,7 @@ func (v *service) assemble(ctx context.Context, h *handler.Handler, build func(s
 		}
 	}
 	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
-		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry, Operator: v.desk,
+		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: registry, Operator: v.desk, Translator: httpd.Translator{Dictionary: v.mirror},
 		Identity: api.Identity{Role: "standalone", Version: version, Revision: program.BuiltFrom(revision), Worker: s.worker(), Route: s.RouteName(), Started: time.Now()},
 	})
 	return err

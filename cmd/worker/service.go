@@ -154,7 +154,8 @@ func (v *service) assemble(h *handler.Handler) error {
 	}
 	v.server, err = api.New(httpd.Config(s.Server), api.Deps{
 		Log: v.log.Named("api"), Mirror: v, Events: v.history, Registry: v.registry, Fallback: v.fallback(), Session: v.member.session,
-		Identity: api.Identity{Role: "worker", Version: version, Revision: program.BuiltFrom(revision), Worker: s.id, Route: s.RouteName(), Started: time.Now()},
+		Translator: httpd.Translator{Dictionary: v.engine},
+		Identity:   api.Identity{Role: "worker", Version: version, Revision: program.BuiltFrom(revision), Worker: s.id, Route: s.RouteName(), Started: time.Now()},
 	})
 	return err
 }
