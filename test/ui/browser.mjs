@@ -133,6 +133,9 @@ await check("workers are drained, and what moved is told", CLUSTER, "workers", a
   await press(page, "Enable");
   await page.getByRole("button", { name: "Drain mirror-2" }).waitFor();
   await see(page, "worker mirror-4 left or was lost");
+  const moves = page.locator(".event", { hasText: "rebalance_started" }).last().locator(".why");
+  assert.deepEqual((await moves.allTextContents()).slice(-1), ["topic-0002-3 from mirror-1 to mirror-3 (balance)"]);
+  assert.equal(await moves.count(), 4);
   await press(page, "Rebalance");
   await dialog(page).getByRole("button", { name: "Rebalance" }).click();
   await see(page, "2 partitions get another owner"); // comes by itself
@@ -148,6 +151,12 @@ await check("topics are sorted and filtered, and the address says so", CLUSTER, 
   assert.match(page.url(), /sort=-lag_seconds/);
   await page.goBack();
   await page.locator("tbody tr").first().getByRole("link", { name: "topic-0000" }).waitFor();
+});
+
+await check("a lag that is not known is not 0", CLUSTER, "topics/topic-0006", async (page) => {
+  const row = page.locator("tr:has(td[data-label=Lag])").first();
+  await row.waitFor();
+  assert.deepEqual(await row.locator("td[data-label=Lag], td[data-label=Behind]").allTextContents(), ["unknown", "unknown"]);
 });
 
 await check("by keyboard alone", CLUSTER, "", async (page) => {

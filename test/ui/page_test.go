@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -109,10 +110,11 @@ func demo(t *testing.T) string {
 	require.NoError(t, testkit.Build(t.Context(), "causeway", program))
 	ports, err := kafkad.FreePorts(1)
 	require.NoError(t, err)
-	p := exec.CommandContext(t.Context(), program, "demo", "--rate", "200", "--listen", kafkad.Loopback(ports[0])) // killed at the end
-	p.Dir = dir
+	p := exec.CommandContext(t.Context(), program, "demo", "--rate", "200", "--listen", kafkad.Loopback(ports[0])) // ended at the end of the test
+	p.Dir, p.WaitDelay = dir, 30*time.Second
+	p.Cancel = func() error { return p.Process.Signal(os.Interrupt) } // it takes its clusters' folder away
 	require.NoError(t, p.Start())
-	t.Cleanup(func() { _ = p.Wait() }) // of its being killed
+	t.Cleanup(func() { _ = p.Wait() }) // its verdict is not asked for
 	url := "http://" + kafkad.Loopback(ports[0])
 	answers(t, url)
 	return url

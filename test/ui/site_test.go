@@ -201,10 +201,14 @@ func newCrew(topics, partitions int, trouble bool) *crew {
 			switch {
 			case trouble && t == 1 && n == 2:
 				p.State, p.Reason, p.LagRecords, p.LagSeconds = api.StateHalted, "MESSAGE_TOO_LARGE: a batch of 1204331 bytes; the target takes 1048588", 45_000, 340
+				p.Acked, p.RecordsPerSecond, p.BytesPerSecond = 955_000, 0, 0
 			case trouble && t == 3 && n < 2:
 				p.State, p.Reason, p.LagSeconds = api.StateDegraded, "target broker 2: connection refused", 95
+				p.Acked, p.LagRecords, p.RecordsPerSecond, p.BytesPerSecond = 991_000, 9000, 0, 0
 			case trouble && t == 5:
 				p.State, p.RecordsPerSecond, p.BytesPerSecond = api.StatePaused, 0, 0
+			case trouble && t == 6 && n == 0:
+				p.SourceEnd, p.LagRecords, p.LagSeconds = -1, -1, 0
 			}
 			c.parts = append(c.parts, p)
 		}
@@ -219,6 +223,11 @@ func serve(t testing.TB, c *crew, role string, lead api.Leadership, token string
 	reg := prometheus.NewRegistry()
 	c.log = events.NewLog(r, "controller-1", 1000, hclog.NewNullLogger(), reg)
 	c.log.Emit(events.Event{Type: events.WorkerLost, Severity: events.Warning, Message: "worker mirror-4 left or was lost"})
+	c.log.Emit(events.Event{
+		Type: events.RebalanceStarted, Severity: events.Info, Message: "16 partitions get another owner",
+		Reason: "6 from mirror-4 to mirror-1 (owner_gone); 5 from mirror-4 to mirror-2 (owner_gone); 4 from mirror-4 to mirror-3 (owner_gone); topic-0002-3 from mirror-1 to mirror-3 (balance)",
+	})
+	c.log.Emit(events.Event{Type: events.RebalanceFinished, Severity: events.Info, Message: "16 partitions got another owner"})
 	c.log.Emit(events.Of(route.Partition{Topic: "topic-0001", Partition: 2}, events.PartitionHalted, events.Error, "it stands still").Because("MESSAGE_TOO_LARGE"))
 	cfg := api.DefaultConfig()
 	if token != "" {

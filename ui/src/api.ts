@@ -14,7 +14,7 @@ export interface Status {
 
 export interface Route {
   name: string;
-  state: State;
+  state: State | "standby"; // the latter on a controller that another one leads
   reason: string;
   partitions: Partial<Record<State, number>>;
   lag_records: number;

@@ -17,6 +17,8 @@ interface Props {
 
 const height = 150;
 const span = 15 * 60;
+const scale = Array.from({ length: 13 }, (_, k) => [1, 2, 2.5, 5].map((m) => m * 10 ** k)).flat();
+const steps = scale.filter(Number.isInteger); // half a record would be written as one
 
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
 
@@ -34,7 +36,7 @@ function options(p: Props, width: number): uPlot.Options {
     },
     axes: [
       { ...axis, values: (_u, at) => at.map(minute), space: 60 },
-      { ...axis, values: (_u, at) => at.map(p.format), size: 76, space: 36 },
+      { ...axis, values: (_u, at) => at.map(p.format), incrs: steps, size: 76, space: 36 },
     ],
     series: [
       { label: "at", value: (u, at) => newest(u, 0, at, (s) => new Date(s * 1000).toLocaleTimeString("en-GB")) },
@@ -51,7 +53,7 @@ function newest(u: uPlot, row: number, at: number | null, format: (n: number) =>
 
 function points(p: Props, history: History | undefined): uPlot.AlignedData {
   const at: number[] = [];
-  const values: number[] = [];
+  const values: (number | null)[] = [];
   for (const s of history?.items ?? []) {
     at.push(Date.parse(s.time) / 1000);
     values.push(s.value);
@@ -60,8 +62,9 @@ function points(p: Props, history: History | undefined): uPlot.AlignedData {
   if (p.live) {
     for (const m of seen()) {
       if (m.at <= last) continue;
+      const value = p.live(m);
       at.push(m.at);
-      values.push(p.live(m));
+      values.push(value < 0 ? null : value); // a lag that is not known is a gap
     }
   }
   return [at, values];

@@ -15,6 +15,9 @@ export function count(n: number): string {
   return n < 10_000 ? whole.format(n) : scaled(n, 1000, ["", " k", " M", " G", " T"]);
 }
 
+/** 1 record · 12.3 k records; "unknown" below 0. */
+export const records = (n: number): string => (n < 0 ? "unknown" : `${count(n)} ${n === 1 ? "record" : "records"}`);
+
 export const exact = (n: number): string => (n < 0 ? "unknown" : whole.format(n));
 export const perSecond = (n: number): string => (n > 0 && n < 10 ? short.format(n) : count(n)) + " /s";
 export const bytes = (n: number): string => scaled(n, 1000, [" B", " kB", " MB", " GB", " TB"]);
@@ -28,6 +31,9 @@ export function duration(seconds: number): string {
   if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
   return Math.floor(seconds / 86_400) + " d";
 }
+
+/** For how long something is behind; of a lag that is not known (-1) nobody can say that it is 0. */
+export const behind = (lag: number, seconds: number): string => (lag < 0 && seconds === 0 ? "unknown" : duration(seconds));
 
 const two = (n: number): string => String(n).padStart(2, "0");
 

@@ -4,7 +4,7 @@ import { Act } from "./action";
 import { type Happening, type List, type Partition, type Status, type Topic, type Worker } from "./api";
 import { Chart } from "./chart";
 import { powers, retryPartition } from "./deeds";
-import { bytesPerSecond, count, duration, perSecond } from "./format";
+import { bytesPerSecond, count, duration, perSecond, records } from "./format";
 import { type Answer, usePoll } from "./live";
 import { Badge, EventLine, Figure, Missing, Panel, StateBar, troubled } from "./parts";
 import { Picture } from "./picture";
@@ -51,8 +51,6 @@ export function Overview({ status, events, workers }: { status: Status; events: 
     </>
   );
 }
-
-const records = (n: number): string => `${count(n)} ${n === 1 ? "record" : "records"}`;
 
 const shown = 10; // partitions of each kind of trouble
 

@@ -89,6 +89,12 @@ export function Missing({ fault, empty }: { fault: Refusal | undefined; empty?: 
   return <p class="quiet">{empty ?? "Asking …"}</p>;
 }
 
+/** What stands below an event: its reason; of a rebalance a line for each kind of move, who gave what to whom and why. */
+function reasons(e: Happening): string[] {
+  if (!e.reason) return [];
+  return e.type === "rebalance_started" ? e.reason.split("; ") : [e.reason];
+}
+
 /** One event as a line of a list. */
 export function EventLine({ of: e }: { of: Happening }): JSX.Element {
   return (
@@ -105,7 +111,11 @@ export function EventLine({ of: e }: { of: Happening }): JSX.Element {
         )}{" "}
         {e.message}
         {e.first_offset !== undefined && ` (offsets ${e.first_offset} to ${e.last_offset})`}
-        {e.reason && <span class="why">{e.reason}</span>}
+        {reasons(e).map((reason) => (
+          <span key={reason} class="why">
+            {reason}
+          </span>
+        ))}
       </span>
     </li>
   );

@@ -1,7 +1,7 @@
 // The route as a picture: the source, the workers, the target, and what flows between them.
 import type { JSX } from "preact";
 import { type Status, type Worker } from "./api";
-import { bytesPerSecond, count, perSecond, plural } from "./format";
+import { bytesPerSecond, count, perSecond, plural, records } from "./format";
 import { Badge } from "./parts";
 
 const most = 6; // workers in the picture
@@ -46,10 +46,15 @@ export function Picture({ status, workers }: { status: Status; workers: Worker[]
       <div class="cluster">
         <small>target</small>
         <strong>{target}</strong>
-        <span>{route.lag_records === 0 ? "has everything" : `lacks ${count(route.lag_records)} ${route.lag_records === 1 ? "record" : "records"}`}</span>
+        <span>{lacks(route.lag_records)}</span>
       </div>
     </div>
   );
+}
+
+function lacks(lag: number): string {
+  if (lag < 0) return "lag unknown";
+  return lag === 0 ? "has everything" : "lacks " + records(lag);
 }
 
 function Arrow({ rate, text, says }: { rate: number; text: string; says: string }): JSX.Element {

@@ -4,7 +4,7 @@ import { Act } from "./action";
 import type { List, Partition, Status, Topic as TopicAnswer, Worker } from "./api";
 import { Chart } from "./chart";
 import * as deeds from "./deeds";
-import { bytesPerSecond, count, duration, exact, perSecond } from "./format";
+import { behind, bytesPerSecond, count, duration, exact, perSecond, records } from "./format";
 import { usePoll } from "./live";
 import { Badge, Figure, Missing, Pager, Panel, StateBar } from "./parts";
 import { Header } from "./topics";
@@ -90,7 +90,7 @@ function Totals({ of: t }: { of: TopicAnswer }): JSX.Element {
   return (
     <>
       <dl class="figures">
-        <Figure name="Lag" value={`${count(t.lag_records)} ${t.lag_records === 1 ? "record" : "records"}`} note={t.lag_seconds > 0 ? `for ${duration(t.lag_seconds)}` : undefined} />
+        <Figure name="Lag" value={records(t.lag_records)} note={t.lag_seconds > 0 ? `for ${duration(t.lag_seconds)}` : undefined} />
         <Figure name="Records" value={perSecond(t.records_per_second)} />
         <Figure name="Bytes" value={bytesPerSecond(t.bytes_per_second)} />
         <Figure name="On the target" value={t.target_topic || "not known here"} />
@@ -116,7 +116,7 @@ function Row({ of: p, can, workers }: { of: Partition; can: deeds.Powers; worker
         {count(p.lag_records)}
       </td>
       <td data-label="Behind" class="number">
-        {duration(p.lag_seconds)}
+        {behind(p.lag_records, p.lag_seconds)}
       </td>
       <td data-label="Records" class="number">
         {perSecond(p.records_per_second)}

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Act } from "./action";
 import type { List, Status, Topic } from "./api";
 import { addTopic, powers } from "./deeds";
-import { bytesPerSecond, count, duration, exact, perSecond } from "./format";
+import { behind, bytesPerSecond, count, exact, perSecond } from "./format";
 import { usePoll } from "./live";
 import { Missing, Pager, Panel, Spark, StateCounts, states } from "./parts";
 import { type Place, setQuery } from "./place";
@@ -102,7 +102,7 @@ function Table({ place, sort, topics }: { place: Place; sort: string; topics: To
                 <Spark of={t.trend ?? []} />
               </td>
               <td data-label="Behind" class="number">
-                {duration(t.lag_seconds)}
+                {behind(t.lag_records, t.lag_seconds)}
               </td>
               <td data-label="Records" class="number">
                 {perSecond(t.records_per_second)}
