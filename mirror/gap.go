@@ -29,8 +29,8 @@ func (l *Lane) truncatedLocked(x route.Extent) {
 		return
 	}
 	l.in.gap = x.Start
-	if in := &l.in; x.Start > in.missedTo || first < in.missedFrom { // it may be found more than once, and with less before it than was read
-		in.missedFrom, in.missedTo = first, x.Start
+	if in := &l.in; x.Start > in.missed.to || first < in.missed.from { // it may be found more than once, and with less before it than was read
+		in.missed.from, in.missed.to = first, x.Start
 		l.emit(events.Of(src, events.SourceTruncated, events.Error, "records were deleted at the source before they were copied").Range(first, last))
 		l.emit(events.Of(src, events.RangeSkipped, events.Error, "went on at the source's first record").Range(first, last).Because("source_truncated"))
 	}

@@ -29,14 +29,16 @@ type intake struct {
 	extent     route.Extent
 	asked      time.Time    // when Want last said yes
 	gap        route.Offset // the records from position up to it are gone from the source; 0 = none
-	missedFrom route.Offset // the gap that was told last
-	missedTo   route.Offset
+	missed     span         // the gap that was told last
 	unstored   route.Offset // a gap that was passed: nothing behind it is read before the checkpoint there is stored; 0 = none
 	unsure     time.Time    // since when it is being found out whether what comes next is another mirror's; zero: it is known
 	aside      aside        // what the target has refused
 	reigns     []reign      // in order, of those that were read since the lane began
 	full, calm time.Time    // since when the target takes nothing, and since when there is nothing for it; as Flow has seen it
 }
+
+// span is a range of source offsets, without its end.
+type span struct{ from, to route.Offset }
 
 // Want says what the lane would take now: the position with its leader epoch, its generation, and at most how many bytes; 0 bytes = nothing for now, the source
 // waker is called when that changes. Called by the source right before a fetch.

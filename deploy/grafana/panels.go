@@ -88,6 +88,8 @@ func topics() row {
 			query{`sum by (topic) (rate(causeway_batches_total{route=~"$route",topic=~"$topic",path="raw"}` + rate + `)) / sum by (topic) (rate(causeway_batches_total` + ofTopic + rate + `))`, "{{topic}}"}),
 		graph("Offsets skipped without a copy", "short", "CausewayDataSkipped.",
 			query{"sum by (topic, reason) (increase(causeway_skipped_records_total" + ofTopic + rate + ")) > 0", "{{topic}}: {{reason}}"}),
+		graph("Records left out of two-way topics", "short", "What the route back has brought; a second. As many as that one copies.",
+			query{"topk(10, sum by (topic) (rate(causeway_returned_records_total" + ofTopic + rate + ")))", "{{topic}}"}),
 		{
 			kind: "table", title: "Partitions furthest behind", help: "Records that the target has not acknowledged yet.", unit: "short", width: columns, height: height,
 			queries: []query{{"topk(20, sum by (route, topic, partition, instance) (causeway_lag_records" + ofTopic + "))", ""}},

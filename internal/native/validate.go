@@ -216,6 +216,9 @@ const leastSession = conf.Duration(time.Second)
 func (f *File) ValidateCoordination() error {
 	c := &f.Coordination
 	faults := []error{validateZooKeeper("coordination.zookeeper", c.ZooKeeper)}
+	if f.Route.Loops == LoopsDrop {
+		faults = append(faults, Fault("route.loops", LoopsDrop, "is for causeway standalone: the workers of a cluster would overwrite each other's markers"))
+	}
 	if c.Cluster == "" || strings.Contains(c.Cluster, "/") {
 		faults = append(faults, Fault("coordination.cluster", c.Cluster, "must name a Helix cluster, without /"))
 	}

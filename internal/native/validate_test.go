@@ -122,6 +122,8 @@ func TestLoopsAreDroppedWhereOthersMayWrite(t *testing.T) {
 	f := Default()
 	f.Route.Loops = LoopsDrop
 	require.NoError(t, f.ValidateModes())
+	f.Coordination.ZooKeeper = "zk1:2181"
+	require.ErrorContains(t, f.ValidateCoordination(), "route.loops")
 	f.Route.On["foreign_writer"] = "halt"
 	require.ErrorContains(t, f.ValidateModes(), "route.on.foreign_writer: halt")
 }
