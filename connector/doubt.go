@@ -115,6 +115,8 @@ func (c *Connector) superseded(lanes map[route.Partition]doubt, stored map[route
 		if !there || now.Foreign || now.ProducerID != ours.ProducerID || now.ProducerEpoch > ours.ProducerEpoch {
 			p.gone = true
 			parts = append(parts, p)
+		} else {
+			p.lane.Follow(now)
 		}
 	}
 	return parts

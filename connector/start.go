@@ -480,7 +480,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	slot := c.producer.Slot(target)
 	plan := mirror.Plan{
 		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
-		On: c.cfg.On, Shared: shared, Sieve: c.sieve(p.source.Topic),
+		On: c.cfg.On, Shared: shared, Sieve: c.sieve(p.source.Topic), Trails: c.cfg.Trails != nil && c.cfg.Trails(p.source.Topic),
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
 	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 || p.anew.Cause == mirror.Gone && at.SourceOffset == p.anew.To {

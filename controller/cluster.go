@@ -29,7 +29,8 @@ type Topic struct {
 	Partitions int32
 	// Assigned has no entry for a partition that nobody was found for. Offline in it means that the partition is taken off (blacklisted).
 	Assigned Assignment
-	Version  int32 // of the record, for compare-and-set
+	First    map[int32]string // of partitions with a hot standby: which of the two is the owner
+	Version  int32            // of the record, for compare-and-set
 }
 
 // Clone returns a copy that shares nothing.
@@ -39,11 +40,17 @@ func (t Topic) Clone() Topic {
 		assigned[p] = maps.Clone(workers)
 	}
 	t.Assigned = assigned
+	if t.First = maps.Clone(t.First); t.First == nil {
+		t.First = map[int32]string{}
+	}
 	return t
 }
 
-// Owner is the worker that partition p is assigned to; empty when there is none. Of several it is the first by name.
+// Owner is the worker that partition p is assigned to; empty when there is none. Of several it is the one that First names, else the first by name.
 func (t Topic) Owner(p int32) string {
+	if _, has := t.Assigned[p][t.First[p]]; has {
+		return t.First[p]
+	}
 	if workers := t.Assigned[p]; len(workers) > 0 {
 		return slices.Min(slices.Collect(maps.Keys(workers)))
 	}

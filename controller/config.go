@@ -15,6 +15,8 @@ type Config struct {
 	Lag       Lag
 	Stuck     Stuck
 	Backup    Backup
+	// Replicas is how many workers mirror each partition of a topic at once, 1 or 2; nil: one.
+	Replicas func(topic string) int
 	// WeighInterval is how often loads are measured.
 	WeighInterval time.Duration
 	// ValidateInterval is how often ideal states, external views and the source are compared.

@@ -101,6 +101,9 @@ type Term struct {
 
 func newTerm(c *Controller, cluster Cluster) *Term {
 	now := time.Now()
+	if c.cfg.Replicas != nil {
+		cluster = &pairs{Cluster: cluster, replicas: c.cfg.Replicas}
+	}
 	t := &Term{
 		cfg: c.cfg, deps: c.deps, metrics: c.metrics, tallies: c.tallies, cluster: cluster, began: now,
 		turns: make(chan struct{}, 1), kick: make(chan struct{}, 1),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -353,6 +354,12 @@ func (c *helixCluster) topicLocked(resource string, ideal *helix.IdealState) Top
 			continue
 		}
 		topic.Assigned[p] = workers
+		if order := ideal.Record.List[name]; len(order) > 0 && len(workers) > 1 {
+			if topic.First == nil {
+				topic.First = map[int32]string{}
+			}
+			topic.First[p] = order[0]
+		}
 		topic.Partitions = max(topic.Partitions, p+1) // a record that says less of itself than it holds
 	}
 	return topic
@@ -401,7 +408,35 @@ func (c *helixCluster) idealState(t Topic) *helix.IdealState {
 	for p, workers := range t.Assigned {
 		ideal.Record.Map[partitionName(p)] = workers
 	}
+	setOrder(ideal.Record, t)
 	return ideal
+}
+
+// setOrder writes which of two workers is the owner, as a preference list, and that two may be ONLINE. The record of a topic that never had standbys stays
+// as it is.
+func setOrder(r *helix.Record, t Topic) {
+	if len(r.List) == 0 && len(t.First) == 0 {
+		return
+	}
+	for name := range r.List {
+		if p, ours := parsePartition(name); ours && t.First[p] == "" {
+			delete(r.List, name)
+		}
+	}
+	most := replicas
+	for p, workers := range t.Assigned {
+		if owner := t.First[p]; owner != "" {
+			order := []string{owner}
+			for _, id := range sortedKeys(workers) {
+				if id != owner {
+					order = append(order, id)
+				}
+			}
+			r.List[partitionName(p)] = order
+			most = max(most, len(order))
+		}
+	}
+	r.Simple["REPLICAS"] = strconv.Itoa(most)
 }
 
 // recordLocked is the record that a topic was made from, if it is still known.

@@ -96,6 +96,10 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		if !s.moves() {
 			return nil
 		}
+		var standbys map[string]Topic // whose standbys change
+		if t.cfg.Replicas != nil {
+			s, standbys = s.promoted(t.cfg.Replicas, func(worker string) bool { return !atOnce && t.crew.waits(worker, time.Now()) })
+		}
 		workers, options := t.workers(s, atOnce)
 		parts := t.weighed(s)
 		if !atOnce {
@@ -104,7 +108,7 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		t.pin(s, parts)
 		plan := assign.Decide(workers, parts, options)
 		if len(plan.Moves) == 0 {
-			return nil
+			return t.writeStandbys(ctx, standbys)
 		}
 		t.deps.Events.Emit(events.Event{
 			Type: events.RebalanceStarted, Severity: events.Info, Message: fmt.Sprintf("%d partitions get another owner", len(plan.Moves)),
@@ -115,7 +119,10 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		}
 		moved = len(plan.Moves)
 		t.note(plan.Moves)
-		return nil
+		for _, m := range plan.Moves { // written with the move
+			delete(standbys, m.Partition.Topic)
+		}
+		return t.writeStandbys(ctx, standbys)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("rebalance: %w", err)
@@ -126,6 +133,15 @@ func (t *Term) rebalance(ctx context.Context, atOnce bool) (int, error) {
 		t.deps.Events.Emit(events.Event{Type: events.RebalanceFinished, Severity: events.Info, Message: fmt.Sprintf("%d partitions got another owner", moved)})
 	}
 	return moved, nil
+}
+
+// writeStandbys writes topics whose standbys change; which they get is found when they are written.
+func (t *Term) writeStandbys(ctx context.Context, topics map[string]Topic) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	t.deps.Log.Info("hot standbys change", "topics", len(topics))
+	return t.cluster.Write(ctx, slices.Collect(maps.Values(topics)))
 }
 
 // mostKinds bounds a summary.

@@ -35,7 +35,11 @@ type Config struct {
 type TopicConfig struct {
 	Filter    *FilterConfig    `yaml:"filter"`
 	Transform *TransformConfig `yaml:"transform"`
+	// Replicas is how many workers of a cluster mirror each partition at once: 1 (also when 0), or 2 for a hot standby.
+	Replicas int `yaml:"replicas" json:"-"` // no part of what is done with records
 }
+
+const mostReplicas = 2
 
 // FilterConfig keeps the records that match all of its conditions and drops the others.
 type FilterConfig struct {
@@ -114,6 +118,9 @@ func (c Config) Validate() error {
 	for _, topic := range slices.Sorted(maps.Keys(c.Overrides)) {
 		if reason := illegal(topic); reason != "" {
 			faults = append(faults, &ConfigError{Key: "overrides", Value: topic, Reason: "must be the whole name of one topic: " + reason})
+		}
+		if n := c.Overrides[topic].Replicas; n < 0 || n > mostReplicas {
+			faults = append(faults, &ConfigError{Key: "overrides." + topic + ".replicas", Value: strconv.Itoa(n), Reason: "must be 1, or 2 for a hot standby"})
 		}
 		if _, err := compile("overrides."+topic, c.Overrides[topic]); err != nil {
 			faults = append(faults, err)

@@ -19,8 +19,11 @@ type ControllerConfig struct {
 	MaxOutstanding int
 	// StaleAfter is how long a message may wait that can't be carried out any more before it is removed.
 	StaleAfter time.Duration
-	// Overlap lets a new owner come ONLINE while the old one still is. Only for participants that may have two owners at once.
+	// Overlap lets a new owner come ONLINE, and begin, while the old one still is. Only for participants that may have two owners at once.
 	Overlap bool
+	// Begun says whether an instance that is ONLINE with a partition does its work already, so that an old owner may go. It is asked again and again,
+	// and must not wait. nil: whoever is ONLINE does.
+	Begun func(resource, partition, instance string) bool
 }
 
 // DefaultControllerConfig lacks the address, the cluster and the name.

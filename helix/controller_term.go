@@ -39,6 +39,7 @@ func newTerm(c *Controller, s *Session, guard Guard) *Term {
 	t.follow.malformed = c.metrics.malformed.Inc
 	t.follow.reads = func(n int) { c.metrics.reads.Add(float64(n)) }
 	t.dispatch = dispatcher{t: t, deferred: map[string]map[string]bool{}, stale: map[string]time.Time{}}
+	t.dispatch.reliefs = reliefs{begun: c.cfg.Begun, since: map[string]map[string]time.Time{}}
 	t.views = viewWriter{t: t, written: map[string]*Record{}, due: map[string]struct{}{}}
 	return t
 }
@@ -204,6 +205,9 @@ func (t *Term) rest() time.Duration {
 	if t.snap.paused {
 		return neverDue
 	}
+	if len(t.dispatch.reliefs.since) > 0 {
+		return min(reliefEvery, t.views.wait())
+	}
 	return t.views.wait()
 }
 
@@ -223,6 +227,7 @@ func (t *Term) act(ctx context.Context) error {
 		return nil // what is dirty stays so
 	}
 	t.dispatch.revive()
+	t.dispatch.relieve()
 	dirty := slices.Sorted(maps.Keys(t.snap.dirty))
 	t.mu.Lock()
 	clear(t.snap.dirty)

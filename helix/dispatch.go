@@ -24,7 +24,8 @@ type dispatcher struct {
 	// deferred are resources that wait for room in an instance's queue.
 	deferred map[string]map[string]bool
 	stale    map[string]time.Time // path of a message → since when it can't be carried out any more
-	done     []string             // messages to the controller that have been carried out
+	reliefs  reliefs
+	done     []string // messages to the controller that have been carried out
 }
 
 // send decides for the given resources and sends what is to be sent.
@@ -35,7 +36,11 @@ func (d *dispatcher) send(ctx context.Context, resources []string) error {
 	var messages []*Message
 	room := map[string]int{}
 	for _, resource := range resources {
-		for _, m := range d.compose(d.t.snap.decide(resource, d.t.c.cfg.Overlap)) {
+		transitions := d.t.snap.decide(resource, d.t.c.cfg.Overlap)
+		if d.t.c.cfg.Overlap {
+			transitions = d.reliefs.held(d.t.snap, resource, transitions, time.Now())
+		}
+		for _, m := range d.compose(transitions) {
 			if _, ok := room[m.Target]; !ok {
 				room[m.Target] = d.t.c.cfg.MaxOutstanding - len(d.t.snap.queues[m.Target])
 			}
@@ -82,6 +87,15 @@ func (d *dispatcher) postpone(m *Message) {
 		d.deferred[m.Target] = map[string]bool{}
 	}
 	d.deferred[m.Target][m.Resource] = true
+}
+
+// relieve has those resources looked at again of which an old owner waits for the new one.
+func (d *dispatcher) relieve() {
+	d.t.mu.Lock()
+	defer d.t.mu.Unlock()
+	for resource := range d.reliefs.since {
+		d.t.snap.touch(resource)
+	}
 }
 
 // revive marks what waited for room. It waits until half a queue is free, or each message that leaves would have everything looked at.

@@ -62,7 +62,7 @@ func (l *Lane) roomLocked(now time.Time) int64 {
 	switch {
 	case l.heldLocked(), l.closing, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, !l.in.unsure.IsZero(), l.in.aside.barsAt(l.in.position):
 		return 0
-	case l.out.phase == asking && l.out.failures > 0, l.out.phase == failing:
+	case l.out.phase == asking && l.out.failures > 0 && !l.out.trail.on, l.out.phase == failing:
 		return 0
 	}
 	if most := l.stream.cfg.LaneBatches; most > 0 && len(l.in.entries)+l.out.queue.len() >= most {

@@ -35,6 +35,8 @@ type Plan struct {
 	Left Anew
 	// Merge is the size in bytes up to which small batches are merged while the lane stays behind; 0 = never.
 	Merge int
+	// Trails: another worker may have the partition at the same time by intention. Who falls behind it sends nothing until it stops.
+	Trails bool
 	// Replicated says that the target keeps more than one replica, so that a broker's round through replication limits the batches per second.
 	Replicated bool
 }
@@ -113,6 +115,7 @@ func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l.beginLocked()
 	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
+	l.out.trail.on = plan.Trails && at.Opened && !at.Clean // whoever has left it so may be at work
 	if !at.Clean {
 		l.out.settled = s.now().Add(lingersFor)
 	}
@@ -170,7 +173,7 @@ func (l *Lane) resetLocked() {
 	l.in.gap = 0
 	l.beginLocked()
 	l.out.ready, l.out.sent, l.out.certify = l.pos.checkpoint.Sequence, q.head, q.head
-	l.out.holed = false
+	l.out.holed, l.out.cut = false, false
 	l.wake.Source()
 }
 

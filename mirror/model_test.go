@@ -130,6 +130,7 @@ func (w *world) start(at offsets.Checkpoint) {
 	cfg := DefaultConfig()
 	cfg.Streams, cfg.AckWindow = 1, []int{1, 3, 8}[w.rng.IntN(3)]
 	plan := Plan{Source: at.Partition, Target: route.Partition{Topic: "u"}, Records: w.filter, On: Policies{Refused: Skip}, IDExpiration: expiration, KeepAppendTime: w.target.aged}
+	plan.Trails = w.variant.trails
 	if w.rng.IntN(3) == 0 {
 		plan.MaxBatchBytes = batch.HeaderSize + 40
 	} else if w.rng.IntN(2) == 0 {
@@ -439,6 +440,10 @@ func (w *world) step() {
 	require.Equal(w.t, o.lane.pos.checkpoint.SourceOffset, o.told, "the acked position moved, and nobody was told")
 	if w.variant.renews() {
 		w.restart(o)
+	}
+	if w.variant.trails && w.rng.IntN(50) == 0 {
+		o.lane.Follow(w.store.now)
+		o.told = o.lane.pos.checkpoint.SourceOffset
 	}
 	w.serve()
 	if w.rng.IntN(2) == 0 {

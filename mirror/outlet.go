@@ -45,6 +45,8 @@ type outlet struct {
 
 	short   time.Time    // since when the target seems to hold more than the source has,
 	shortAt route.Offset // which ends there
+	cut     bool         // entries were made of others to repeat what an earlier owner has sent; holed, too
+	trail   trail
 	takeover
 }
 
@@ -361,7 +363,8 @@ func (l *Lane) ackedLocked(i uint64, base route.Offset, now time.Time) {
 	if o.phase == certifying {
 		l.enterLocked(open)
 		o.sent = q.head
-		o.holed, o.repeated = false, false
+		o.holed, o.cut, o.repeated = false, false, false
+		o.trail = trail{}
 		l.wake.Sink()
 	}
 	o.failures, o.doubt, o.short, o.fault = 0, time.Time{}, time.Time{}, nil
@@ -399,7 +402,7 @@ func (l *Lane) trimLocked() {
 func (l *Lane) failedLocked(f *route.Fault) {
 	o := &l.out
 	if o.phase == certifying && f.Class == route.Order && o.certify < o.sent && offsets.Ahead(o.queue.at(o.certify).seq, o.walkTo) > 0 {
-		o.repeated, o.askLog = true, !o.noLog // its boundaries stand in the log
+		o.repeated, o.askLog = true, !o.noLog && !l.plan.Trails // its boundaries stand in the log, unless another owner has gone on meanwhile
 	}
 	l.enterLocked(failing)
 	o.fault = f
@@ -413,7 +416,8 @@ func (l *Lane) rewindLocked() {
 	if o.failures == 0 {
 		o.failedAt = l.stream.now()
 	}
-	if o.holed || l.stuckLocked() {
+	trails := l.plan.Trails && o.fault.Class == route.Order
+	if o.holed && (!trails || o.cut) || l.stuckLocked() {
 		l.resetLocked()
 	}
 	o.failures++
@@ -427,7 +431,9 @@ func (l *Lane) rewindLocked() {
 		}
 		l.haltLocked(o.fault)
 	case route.Order:
-		l.retryLocked(3, 20*time.Millisecond)
+		if l.retryLocked(3, 20*time.Millisecond); trails {
+			l.overtakenLocked()
+		}
 	case route.Busy:
 		l.retryLocked(0, 200*time.Millisecond)
 	case route.Moved, route.Ambiguous, route.SourceChanged, route.Unreachable:

@@ -30,6 +30,7 @@ type variant struct {
 	refusals        bool // no wrong way: the target refuses some records, and they are left out
 	truncates       bool // no wrong way: the source deletes what it has had for long, also what nobody has read yet
 	sameEpoch       bool // what follows records that were left out, or are gone, is sent in the epoch of what came before
+	trails          bool // no wrong way: owners stand by for each other
 	from            uint64
 }
 

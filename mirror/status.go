@@ -128,6 +128,9 @@ func (l *Lane) stateLocked() (State, string) {
 	if since := l.in.unsure; !since.IsZero() && l.stream.now().Sub(since) > unsureFor && o.phase != halted {
 		return Degraded, "it can't be found out whether what comes next was brought by another mirror: the markers on the source can't be read"
 	}
+	if o.trail.level && o.phase != halted && o.failures <= 1 {
+		return Mirroring, whyTrailing
+	}
 	switch o.phase {
 	case open:
 		return Mirroring, l.pos.note

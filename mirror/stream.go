@@ -348,16 +348,20 @@ func (s *Stream) commitLocked(ctx context.Context) error {
 	var conflict *offsets.ConflictError
 	if errors.As(err, &conflict) {
 		// Another owner is further, or began a newer epoch. What we wanted to write is true and older: it does no harm that it is not written.
-		s.deps.Log.Warn("checkpoints overtaken by another owner", "err", conflict)
 		err = nil
 	}
 	if err != nil {
 		s.unstored.Add(int64(len(lanes)))
 	}
+	surprise := false
 	for i, l := range lanes {
 		c := checkpoints[i]
 		overtaken := conflict != nil && slices.ContainsFunc(conflict.Refused, func(r offsets.Refused) bool { return r.Checkpoint.Partition == c.Partition })
+		surprise = surprise || overtaken && !l.plan.Trails
 		l.stored(c, overtaken, err)
+	}
+	if surprise {
+		s.deps.Log.Warn("checkpoints overtaken by another owner", "err", conflict)
 	}
 	return err
 }

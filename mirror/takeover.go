@@ -108,6 +108,9 @@ func (l *Lane) hintedLocked(h offsets.Hint) {
 	if h.Known {
 		o.stamp = h.Timestamp
 	}
+	if o.holed && (!h.Known || h.Epoch != c.ProducerEpoch) {
+		l.resetLocked() // what a trailing lane has dropped is stored only as long as the target says so
+	}
 	switch ours := c.TargetTopicID; {
 	case h.TopicID != ours && !h.TopicID.IsZero() && !ours.IsZero():
 		l.doubtLocked("INCONSISTENT_TOPIC_ID", fmt.Sprintf("the target topic was made anew: its id is %s, the checkpoint's %s", h.TopicID, ours))
@@ -232,6 +235,9 @@ func (l *Lane) standsLocked(h offsets.Hint) {
 	} else if h.Read {
 		o.bounds = h.First
 	}
+	if l.trailsLocked() {
+		return
+	}
 	if d == 0 {
 		l.certifyLocked(o.queue.head)
 		return
@@ -316,15 +322,21 @@ func (l *Lane) walkLocked() {
 	case found && o.ready == o.walkTo && o.tail.after > 0:
 		l.shownStoredLocked(last)
 	case found:
-		// What lies before the last stored batch is not needed any more, but for what may be needed to send that one again.
-		for q.head < last && (o.bounds < 0 || offsets.Ahead(q.at(q.head).end(), o.bounds) >= 0) {
-			o.holed = o.holed || q.at(q.head).records > 0
-			l.searchLocked(q.at(q.head))
-			l.releaseLocked(q.at(q.head))
-			q.pop()
-		}
+		l.dropLocked(last)
 		o.sent = max(o.sent, q.head)
 		l.roomLeftLocked(l.stream.now())
+	}
+}
+
+// dropLocked drops what lies before the last stored entry: it is not needed any more, but for what may be needed to send that one again.
+func (l *Lane) dropLocked(last uint64) {
+	o := &l.out
+	q := &o.queue
+	for q.head < last && (o.bounds < 0 || offsets.Ahead(q.at(q.head).end(), o.bounds) >= 0) {
+		o.holed = o.holed || q.at(q.head).records > 0
+		l.searchLocked(q.at(q.head))
+		l.releaseLocked(q.at(q.head))
+		q.pop()
 	}
 }
 
@@ -405,6 +417,6 @@ func (l *Lane) cutLocked(first, last uint64, from, to int32) bool {
 	l.stream.budget().Force(e.charged)
 	c := &l.pos.checkpoint
 	e.batch.Patch(batch.Producer{ID: c.ProducerID, Epoch: c.ProducerEpoch, Sequence: from})
-	l.out.holed = true // some of what follows the checkpoint stands in no entry of its own any more
+	l.out.holed, l.out.cut = true, true // some of what follows the checkpoint stands in no entry of its own any more
 	return true
 }

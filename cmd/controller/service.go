@@ -42,7 +42,8 @@ type service struct {
 	controller *controller.Controller
 	events     *events.Log
 	view       *view
-	happened   *happened // nil: the workers' errors are not known
+	beginners  *beginners // nil: an old owner ends before the new one begins
+	happened   *happened  // nil: the workers' errors are not known
 	server     *api.Server
 }
 
@@ -84,9 +85,15 @@ func (v *service) assemble(ctx context.Context) error {
 	log := events.NewLog(s.route, s.coordination.Name, keptEvents, v.log.Named("events"), registry)
 	v.events = log
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"route": s.route.String()}, registry)
+	if s.coordination.Overlap {
+		s.coordination.Begun = func(topic, partition, worker string) bool { return v.beginners.Begun(topic, partition, worker) }
+	}
 	v.helix = controller.NewHelix(s.coordination, v.address(), v.log.Named("helix"), labelled)
 	v.peers = api.NewPeers(s.server.TLS.CAFile)
 	workers := newCrew(v.helix, &http.Client{Timeout: workerTimeout, Transport: v.peers}, v.log.Named("workers"))
+	if s.coordination.Overlap {
+		v.beginners = newBeginners(v.helix, &http.Client{Timeout: workerTimeout, Transport: v.peers}, v.log.Named("beginners"))
+	}
 	deps := controller.Deps{
 		Log: v.log.Named("controller"), Registerer: registry, Route: s.route, ID: s.coordination.Name, Coordinator: v.helix, Events: log,
 		Workload: workers, Pulse: workers,
@@ -169,6 +176,9 @@ func (v *service) run(ctx context.Context) error {
 		}
 	})
 	parts.Go(func() { v.view.look(working, lookEvery) })
+	if v.beginners != nil {
+		parts.Go(func() { v.beginners.run(working) })
+	}
 	if v.happened != nil {
 		parts.Go(func() { v.happened.follow(working, lookEvery) })
 	}

@@ -108,7 +108,10 @@ func fromNative(path string) (settings, error) {
 	}
 	s.coordination.Name, s.coordination.ZooKeeper = f.ControllerID("controller"), f.Coordination.ZooKeeper
 	s.coordination.Cluster, s.coordination.SessionTimeout = helix.Cluster(f.Coordination.Cluster), f.Coordination.SessionTimeout.Duration()
-	s.coordination.Overlap = r.Handover == "overlap"
+	if f.Pairs() {
+		s.controller.Replicas = f.Replicas
+	}
+	s.coordination.Overlap = r.Handover == native.HandoverOverlap
 	s.positions.Address, s.positions.Group = f.OffsetsZooKeeper(), f.Group()
 	s.compat = api.CompatConfig{Cluster: f.Coordination.Cluster, WorkerCapacity: workerCapacity, DedicatedRatio: dedicatedRatio}
 	return s, native.Prefixed(errors.Join(s.name(&f), s.validate()), path+": ")

@@ -178,6 +178,27 @@ func defaultSpill() Spill {
 	}
 }
 
+// HandoverOverlap is the value of controller.rebalance.handover that lets a new owner begin before the old one has ended.
+const HandoverOverlap = "overlap"
+
+// Shared says of a topic that two workers may have one of its partitions at once: always, or while it moves.
+func (f *File) Shared(topic string) bool {
+	return f.Controller.Rebalance.Handover == HandoverOverlap || f.Replicas(topic) > 1
+}
+
+// Pairs says that some topics have a hot standby.
+func (f *File) Pairs() bool {
+	for topic := range f.Route.Topics.Overrides {
+		if f.Replicas(topic) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// Replicas is how many workers mirror each partition of a topic at once.
+func (f *File) Replicas(topic string) int { return max(1, f.Route.Topics.Overrides[topic].Replicas) }
+
 // Spill is where a worker spills to and when. Its folder is empty if none is named and none follows from where the positions are.
 func (f *File) Spill() spill.Config {
 	w := &f.Worker.Spill

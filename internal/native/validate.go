@@ -268,7 +268,7 @@ func (f *File) ValidateController() error {
 	faults := []error{
 		notNegative("controller.rebalance.delay", c.Rebalance.Delay),
 		notNegative("controller.rebalance.min_interval", c.Rebalance.MinInterval),
-		OneOf("controller.rebalance.handover", c.Rebalance.Handover, "sequential", "overlap"),
+		OneOf("controller.rebalance.handover", c.Rebalance.Handover, "sequential", HandoverOverlap),
 		Positive("controller.validate_interval", c.ValidateInterval),
 		Positive("controller.lag_interval", c.LagInterval),
 		notNegative("controller.stuck.after", c.Stuck.After),

@@ -79,6 +79,7 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.On = mirror.PoliciesOf(f.Route.On)
 	cfg.Spill = f.Spill()
 	cfg.DeadLetter = f.Route.DeadLetter.Topic
+	cfg.Trails = f.Shared
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {
 		cfg.Start = now.Add(-back).UTC().Format(time.RFC3339)
