@@ -33,6 +33,8 @@ type crew struct {
 	zookeeper *kafkatest.ZooKeeper
 	name      string // of the Helix cluster, and the group
 	session   time.Duration
+	handover  string // controller.rebalance.handover; empty: the default
+	replicas  int    // workers of each partition of topic 0; 0: the default
 	client    *http.Client
 	starts    int // counts, for folders
 
@@ -63,17 +65,24 @@ func (c *crew) topic(number string) string { return c.name + "-" + number }
 
 // file is a member's configuration. What it does not name is as it is by default.
 func (c *crew) file(m *member) string {
+	overrides, rebalance := "", ""
+	if c.replicas > 0 {
+		overrides = fmt.Sprintf(", overrides: {%q: {replicas: %d}}", c.topic("0"), c.replicas)
+	}
+	if c.handover != "" {
+		rebalance = fmt.Sprintf(", rebalance: {handover: %s}", c.handover)
+	}
 	return fmt.Sprintf(`route:
   source: {name: src, bootstrap: [%s]}
   target: {name: dst, bootstrap: [%s]}
-  topics: {include: [%q], rename: "{topic}%s"}
+  topics: {include: [%q], rename: "{topic}%s"%[10]s}
 worker: {id: %[5]s, memory: %[6]s}
-controller: {id: %[5]s}
+controller: {id: %[5]s%[11]s}
 coordination: {zookeeper: %[7]q, cluster: %[8]s, session_timeout: %[9]s}
 offsets: {group: %[8]s}
 server: {listen: "127.0.0.1:0"}
 `, strings.Join(c.l.source.Bootstrap(), ", "), strings.Join(c.l.target.Bootstrap(), ", "), c.topic("[0-9]+"), copySuffix,
-		m.id, m.memory, c.zookeeper.Addr(), c.name, c.session)
+		m.id, m.memory, c.zookeeper.Addr(), c.name, c.session, overrides, rebalance)
 }
 
 // start starts a process, again after its end, and waits for nothing.

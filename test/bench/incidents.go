@@ -46,6 +46,9 @@ func (l *lab) drill(ctx context.Context, d drill, happen func(context.Context, *
 		return err
 	}
 	if err := until(ctx, crewServes, func() (bool, error) {
+		if d.crew.replicas > 1 {
+			return d.paired(ctx)
+		}
 		shares, err := d.shares(ctx)
 		return len(shares) == len(drillWorkers()) && slices.Max(shares)-slices.Min(shares) <= 1, err
 	}); err != nil {

@@ -43,6 +43,7 @@ func parts() []part {
 		{"gateway-latency", (*lab).gatewayLatency},
 		{"spill", (*lab).spill},
 		{"purgatory", (*lab).purgatory},
+		{"handover", (*lab).handover},
 		{"cluster", (*lab).cluster}, // last: thousands of partitions keep brokers busy also after they are deleted
 	}
 }
