@@ -57,6 +57,17 @@ func (t Topic) Owner(p int32) string {
 	return ""
 }
 
+// Standby is the worker that mirrors partition p beside its owner; empty when there is none.
+func (t Topic) Standby(p int32) string {
+	owner := t.Owner(p)
+	for _, id := range sortedKeys(t.Assigned[p]) {
+		if id != owner {
+			return id
+		}
+	}
+	return ""
+}
+
 // Off says whether partition p is taken off: it has a worker, but shall not be mirrored.
 func (t Topic) Off(p int32) bool {
 	for _, state := range t.Assigned[p] {

@@ -96,6 +96,8 @@ func TestConfigFaults(t *testing.T) {
 		{"empty pattern", filtered(FilterConfig{Key: &KeyMatch{}}), `overrides.orders.filter.key.matches: is empty`},
 		{"header without name", filtered(FilterConfig{Header: &HeaderMatch{Matches: "x"}}), `overrides.orders.filter.header.name: is empty`},
 		{"tombstones", filtered(FilterConfig{Key: &KeyMatch{Matches: "x"}, Tombstones: "bury"}), `overrides.orders.filter.tombstones "bury": is neither keep nor drop`},
+		{"three replicas", over(TopicConfig{Replicas: 3}), `overrides.orders.replicas "3": must be 1, or 2 for a hot standby`},
+		{"replicas below none", over(TopicConfig{Replicas: -1}), `overrides.orders.replicas "-1"`},
 		{"empty filter", filtered(FilterConfig{}), `overrides.orders.filter: has neither`},
 		{"no headers", over(TopicConfig{Transform: &TransformConfig{}}), `overrides.orders.transform.add_headers: is empty`},
 		{"header without a name", over(TopicConfig{Transform: &TransformConfig{AddHeaders: map[string]string{"": "x"}}}), "a header without name"},

@@ -117,6 +117,8 @@ func TestFingerprint(t *testing.T) {
 	same := base()
 	same.Filter.Tombstones = KeepTombstones
 	require.Equal(t, golden, topicOf(t, same).Fingerprint, "the default, said aloud")
+	same.Replicas = 2
+	require.Equal(t, golden, topicOf(t, same).Fingerprint, "how many workers copy it")
 
 	changes := map[string]func(*TopicConfig){
 		"header name":    func(c *TopicConfig) { c.Filter.Header.Name = "x" },

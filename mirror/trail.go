@@ -13,10 +13,10 @@ import (
 
 const (
 	// trailEvery is how often a trailing lane asks where the target stands.
-	trailEvery = 15 * time.Millisecond
+	trailEvery = 10 * time.Millisecond
 	// trailFor is how long the target must have stood still before a trailing lane sends; to that comes twice what the question takes, because what
 	// the other owner sends is as long on its way.
-	trailFor = 15 * time.Millisecond
+	trailFor = 10 * time.Millisecond
 	// followEvery is how often a trailing lane has it read what the other owner has stored, where it would begin again.
 	followEvery = 5 * time.Second
 )
@@ -49,7 +49,9 @@ func (l *Lane) trailsLocked() bool {
 		return false
 	}
 	now := l.stream.now()
+	again := trailEvery / 2 // it may stand still
 	if t.since.IsZero() || t.at != o.walkTo {
+		again = trailEvery
 		t.level = t.level || !t.since.IsZero() && offsets.Ahead(t.at, o.ready) >= 0
 		t.at, t.since = o.walkTo, now
 	}
@@ -67,7 +69,7 @@ func (l *Lane) trailsLocked() bool {
 	if now.Sub(t.followed) > followEvery {
 		t.followed, l.pos.doubted = now, true
 	}
-	o.notBefore = now.Add(trailEvery)
+	o.notBefore = now.Add(again)
 	return true
 }
 

@@ -90,6 +90,9 @@ func (v *view) standingBy(leader controller.Leader, err error) api.Snapshot {
 // partition is one as it should be and as it is.
 func (v *view) partition(t *controller.Term, s *controller.State, topic controller.Topic, p route.Partition, known map[route.Partition]reports) api.Partition {
 	one, told := v.shown(s, topic, p, known[p].of(topic.Owner(p.Partition)))
+	if other := topic.Standby(p.Partition); other != "" && one.State == api.StateMirroring && one.Reason == "" {
+		one.Reason = "hot standby: " + other
+	}
 	if lag, ok := t.Lag(p); ok && (!told || one.LagRecords < 0 || one.State == api.StatePaused) { // a paused one looks at nothing
 		one.SourceLastStable, one.Committed = lag.End, lag.Committed
 		one.LagRecords, one.LagSeconds = lag.Records, lag.Time.Seconds()
