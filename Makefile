@@ -1,6 +1,7 @@
 # Everything a developer or CI does here. `make` alone lists the targets.
 GO       ?= go
 FUZZTIME ?= 30s
+CHAOS_FOR ?= 10m
 PKG      ?= ./...
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -13,7 +14,7 @@ UNIT      = $$($(GO) list ./... | grep -v /test/)
 BROKERS   = $$($(GO) list ./test/...)
 
 .DEFAULT_GOAL := help
-.PHONY: help build ui ui-check demo test test-short test-long kafka kafka-if-possible lint fmt race fuzz api-fuzz api-fuzzer bench bench-kafka dashboard chart-lint image clean
+.PHONY: help build ui ui-check demo test test-short test-long chaos kafka kafka-if-possible lint fmt race fuzz api-fuzz api-fuzzer bench bench-kafka dashboard chart-lint image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +52,11 @@ test-short: ## run the quick tests: no real brokers, little randomness
 
 test-long: kafka-if-possible ## run all tests at full length
 	CAUSEWAY_LONG=1 $(GO) test -shuffle=on -count=1 -timeout 2h -p 1 $(PKG)
+
+# Another run with the same seed has the same schedule; what meets what is up to the machine.
+chaos: kafka-if-possible ## run a cluster under random faults for CHAOS_FOR (10m), of the seed CHAOS_SEED if it is set; logs stay in bin/chaos
+	@mkdir -p bin/chaos
+	CHAOS_FOR=$(CHAOS_FOR) $(GO) test -run '^TestChaos$$' -v -count=1 -timeout 24h -artifacts -outputdir $(CURDIR)/bin/chaos ./test/chaos
 
 kafka: ## fetch the Kafka and Helix jars that tests run, from Maven Central (CAUSEWAY_KAFKA_HOME, default in the user's cache)
 	$(GO) run ./test/cmd/kafkalibs

@@ -78,8 +78,8 @@ func (s *stage) play(ctx context.Context, schedule []action) error {
 		all.Go(func() error {
 			for _, a := range course {
 				await(ctx, a.at-time.Since(began))
-				if ctx.Err() != nil {
-					return nil
+				if err := ctx.Err(); err != nil {
+					return err // of another course, whose own error came first
 				}
 				s.t.Logf("%s: at %.3fs %s %s", time.Now().UTC().Format("15:04:05.000"), time.Since(began).Seconds(), a.subject, a.kind)
 				if err := s.strike(ctx, a); err != nil {

@@ -20,9 +20,9 @@ const (
 	killed     = "killed"
 	terminated = "terminated"
 	paused     = "paused"
-	refused    = "refused"   // nobody listens
-	swallowed  = "swallowed" // all is held, both ways
-	unanswered = "unanswered"
+	refused    = "refused"    // nobody listens
+	swallowed  = "swallowed"  // all is held, both ways
+	unanswered = "unanswered" // what comes back is held
 	cut        = "cut"
 	delayed    = "delayed"
 	moved      = "moved"
@@ -34,8 +34,12 @@ const (
 func everything(clusters, workers int) (all []subject) {
 	const beyond = session * 2 // longer than a session lives
 	process := []kind{
-		{killed, 0, 2 * time.Second}, {terminated, 0, 2 * time.Second}, {paused, time.Second, beyond},
-		{refused, time.Second, beyond}, {swallowed, time.Second, beyond}, {unanswered, time.Second, beyond},
+		{killed, 0, 2 * time.Second},
+		{terminated, 0, 2 * time.Second},
+		{paused, time.Second, beyond},
+		{refused, time.Second, beyond},
+		{swallowed, time.Second, beyond},
+		{unanswered, time.Second, beyond},
 	}
 	for i := range workers {
 		all = append(all, subject{fmt.Sprintf("worker-%d", i+1), process, 10 * time.Second})
@@ -53,7 +57,10 @@ func everything(clusters, workers int) (all []subject) {
 				{killed, 0, 3 * time.Second}, {terminated, 0, 3 * time.Second}, {paused, time.Second, 7 * time.Second},
 			}, 15 * time.Second},
 			subject{fmt.Sprintf("links-%d", i), []kind{
-				{cut, 0, 0}, {refused, 0, 4 * time.Second}, {swallowed, 0, 4 * time.Second}, {unanswered, 0, 4 * time.Second},
+				{cut, 0, 0},
+				{refused, 0, 4 * time.Second},
+				{swallowed, 0, 4 * time.Second},
+				{unanswered, 0, 4 * time.Second},
 				{delayed, time.Second, 10 * time.Second},
 			}, 8 * time.Second},
 			subject{fmt.Sprintf("leaders-%d", i), []kind{{moved, 0, 0}}, 10 * time.Second},
@@ -67,18 +74,18 @@ func (s *stage) strike(ctx context.Context, a action) error {
 	class, number, _ := strings.Cut(a.subject, "-")
 	switch class {
 	case "worker":
-		return s.process(ctx, s.workers[number[0]-'1'], a)
+		return strikeProcess(ctx, s.workers[number[0]-'1'], a)
 	case "controller":
-		return s.process(ctx, s.controllers[number[0]-'1'], a)
+		return strikeProcess(ctx, s.controllers[number[0]-'1'], a)
 	case "zookeeper":
 		return server(ctx, s.zookeeper, a)
 	case "brokers":
-		return s.broker(ctx, s.clusters[number[0]-'0'], a)
+		return strikeBroker(ctx, s.clusters[number[0]-'0'], a)
 	case "links":
 		brokers := s.clusters[number[0]-'0'].Brokers()
 		return link(ctx, brokers[a.choice%uint64(len(brokers))].Proxy(), a)
 	case "leaders":
-		return s.leaders(ctx, s.clusters[number[0]-'0'])
+		return moveLeaders(ctx, s.clusters[number[0]-'0'])
 	case "topics":
 		if a.kind == deleted {
 			return s.purge(ctx, int32(a.choice%partitions))
@@ -88,8 +95,8 @@ func (s *stage) strike(ctx context.Context, a action) error {
 	return fmt.Errorf("nobody knows %s", a.subject)
 }
 
-// process strikes a worker or controller.
-func (s *stage) process(ctx context.Context, of *actor, a action) error {
+// strikeProcess strikes a worker or controller.
+func strikeProcess(ctx context.Context, of *actor, a action) error {
 	if err := of.alive(); err != nil {
 		return err
 	}
@@ -142,8 +149,8 @@ func server(ctx context.Context, of serving, a action) error {
 	return of.Start(ctx)
 }
 
-// broker strikes one of a cluster's brokers and waits until every replica is in sync: with two away nobody could write.
-func (s *stage) broker(ctx context.Context, of *kafkatest.Cluster, a action) error {
+// strikeBroker strikes one of a cluster's brokers and waits until every replica is in sync: with two away nobody could write.
+func strikeBroker(ctx context.Context, of *kafkatest.Cluster, a action) error {
 	brokers := of.Brokers()
 	if err := server(ctx, brokers[a.choice%uint64(len(brokers))], a); err != nil {
 		return err
@@ -202,8 +209,8 @@ func inSync(ctx context.Context, of *kafkatest.Cluster) error {
 	})
 }
 
-// leaders gives each partition's leadership to the next of its replicas, as far as that one is in sync.
-func (s *stage) leaders(ctx context.Context, of *kafkatest.Cluster) error {
+// moveLeaders gives each partition's leadership to the next of its replicas, as far as that one is in sync.
+func moveLeaders(ctx context.Context, of *kafkatest.Cluster) error {
 	return admin(ctx, of, func(ctx context.Context, adm *kadm.Client) error {
 		topics, err := adm.ListTopics(ctx)
 		if err != nil {

@@ -45,7 +45,9 @@ func plan(seed uint64, lasting time.Duration, subjects []subject) (all []action)
 		name := fnv.New64a()
 		_, _ = name.Write([]byte(s.name)) // a hash does not fail
 		random := rand.New(rand.NewPCG(seed, name.Sum64()))
-		between := func(least, most time.Duration) time.Duration { return least + time.Duration(random.Int64N(int64(most-least+1))) }
+		between := func(least, most time.Duration) time.Duration {
+			return least + time.Duration(random.Int64N(int64(most-least+1)))
+		}
 		for at := between(0, s.rest); at < lasting; {
 			for _, i := range random.Perm(len(s.kinds)) {
 				k := s.kinds[i]

@@ -59,7 +59,8 @@ func newStage(t *testing.T, versions ...string) *stage {
 	for i := range 2 {
 		id := fmt.Sprintf("controller-%d", i+1)
 		s.controllers = append(s.controllers, newActor(t, "controller", id, s.zookeeper.Addr(), func(zookeeper, listen string) string {
-			return s.file(zookeeper, listen) + fmt.Sprintf("controller: {id: %s, lag_interval: 1s, validate_interval: 1s, rebalance: {min_interval: 1s}}\n", id)
+			return s.file(zookeeper, listen) + fmt.Sprintf(`controller: {id: %s, lag_interval: 1s, validate_interval: 1s, rebalance: {min_interval: 1s}}
+`, id)
 		}))
 	}
 	for i := range 3 {

@@ -113,7 +113,7 @@ func (d *diary) judge(topic string, p int32, given []entry, copied []int) (fault
 		switch {
 		case there[i] && told && !covers(d.uncertain, topic, p, e.offset):
 			faults = append(faults, fmt.Sprintf("offset %d is said to be skipped and is there", e.offset))
-		case !there[i] && !told && !d.deletedEnd(given, there, i):
+		case !there[i] && !told && !deletedEnd(given, there, i):
 			faults = append(faults, fmt.Sprintf("offset %d, number %d of life %d, is lost", e.offset, e.number, e.life))
 		}
 		if len(faults) >= few {
@@ -135,7 +135,7 @@ func covers(all []happening, topic string, p int32, offset int64) bool {
 }
 
 // deletedEnd says whether an entry belongs to the end of a life that was over before it was copied.
-func (d *diary) deletedEnd(given []entry, there []bool, i int) bool {
+func deletedEnd(given []entry, there []bool, i int) bool {
 	if given[i].life == given[len(given)-1].life {
 		return false
 	}
@@ -196,4 +196,42 @@ func (s *stage) read(t *testing.T, topic string) map[int32][]int {
 		})
 	}
 	return out
+}
+
+// TestVerdictSeesEachFault: a copy of one partition, given one and two lives of three records each, in each way in which it may be wrong.
+func TestVerdictSeesEachFault(t *testing.T) {
+	zero := int32(0)
+	of := func(first, last int64) []happening {
+		return []happening{{Topic: purged, Partition: &zero, FirstOffset: first, LastOffset: last}}
+	}
+	one := []entry{{0, 10, 0}, {1, 11, 0}, {2, 12, 0}}
+	two := append(slices.Clone(one), entry{0, 20, 1}, entry{1, 21, 1}, entry{2, 22, 1})
+	for name, c := range map[string]struct {
+		given  []entry
+		copied []int
+		told   diary
+		want   string // of the only fault; empty: there is none
+	}{
+		"whole":             {one, []int{10, 11, 12}, diary{}, ""},
+		"lost":              {one, []int{10, 12}, diary{}, "offset 1, number 11 of life 0, is lost"},
+		"lost at the end":   {one, []int{10, 11}, diary{}, "offset 2, number 12 of life 0, is lost"},
+		"twice":             {one, []int{10, 11, 11, 12}, diary{}, "target record 2 is a duplicate of number 11"},
+		"disordered":        {one, []int{10, 12, 11}, diary{}, "target record 2, number 11, stands behind number 12"},
+		"foreign":           {one, []int{10, 11, 12, 99}, diary{}, "target record 3 has number 99, which the source never acknowledged"},
+		"told":              {one, []int{10, 12}, diary{skipped: of(1, 1)}, ""},
+		"told too much":     {one, []int{10, 11}, diary{skipped: of(1, 2)}, "offset 1 is said to be skipped and is there"},
+		"told with a doubt": {one, []int{10, 11}, diary{skipped: of(1, 2), uncertain: of(1, 2)}, ""},
+		"anew":              {two, []int{10, 11, 20, 21, 22}, diary{reborn: of(0, 0)}, ""},
+		"anew, untold":      {two, []int{10, 20, 21, 22}, diary{}, "nothing tells that the topic was made anew at number 20"},
+		"anew, with a hole": {two, []int{10, 12, 20, 21, 22}, diary{reborn: of(0, 0)}, "offset 1, number 11 of life 0, is lost"},
+		"anew, not to end":  {two, []int{10, 20, 21}, diary{reborn: of(0, 0)}, "offset 2, number 22 of life 1, is lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			if c.want != "" {
+				want = []string{c.want}
+			}
+			require.Equal(t, want, c.told.judge(purged, 0, c.given, c.copied))
+		})
+	}
 }
