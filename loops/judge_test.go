@@ -80,7 +80,8 @@ func TestJudge(t *testing.T) {
 			dropping(hop("A", "B", "t", 9, dropping(hop("B", "A", "t", 1)), hop("C", "A", "t", 2, hop("B", "C", "t", 3)))), Place{"B", "t"}, []string{"@C@A@1", "@B@C@1"},
 		},
 		"both drop, but it comes back under another name that is taken again": {
-			dropping(taking(hop("B", "A", "A.t", 9, dropping(taking(hop("A", "B", "t", 1), ".*", "A.{topic}"))), ".*", "B.{topic}")), Place{"A", "B.A.t"},
+			dropping(taking(hop("B", "A", "A.t", 9, dropping(taking(hop("A", "B", "t", 1), ".*", "A.{topic}"))), ".*", "B.{topic}")),
+			Place{"A", "B.A.t"},
 			[]string{"@A@B@1"},
 		},
 		"within one cluster":         {hop("A", "A", "b", 9, hop("A", "A", "a", 1)), Place{"A", "a"}, []string{"@A@A@1"}},

@@ -13,7 +13,7 @@ import (
 
 // TestC27ThroughputOverADistance: two mirrors follow the same load of up to 50 MB/s at the same time, one of them with a round trip of 100 ms to one of
 // its clusters. It must keep up with the other one: so what a slow machine makes of both does not matter.
-func TestC27ThroughputOverADistance(t *testing.T) {
+func TestC27ThroughputOverADistance(t *testing.T) { //nolint:tparallel // its subtests would take from each other's load
 	t.Parallel()
 	k := kafkatest.Shared(t, kafkatest.Kafka3) // no other short test of this package goes through its proxy
 	if testkit.Long() {

@@ -65,8 +65,9 @@ type heavy struct {
 
 const heavyBatch = 256 << 10
 
-func (h *heavy) topic(i int) string { return fmt.Sprintf("heavy-%d", i) }
-func (h *heavy) bytes() int         { return h.topics * h.partitions * heavyBatch }
+func (*heavy) topic(i int) string { return fmt.Sprintf("heavy-%d", i) }
+
+func (h *heavy) bytes() int { return h.topics * h.partitions * heavyBatch }
 
 func (h *heavy) write(t *testing.T) {
 	t.Helper()
