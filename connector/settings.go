@@ -16,9 +16,13 @@ func (c *Connector) Configure(topic string, t operator.Topic) {
 		delete(c.settings, topic)
 	}
 	for key, p := range c.parts {
-		if key.Topic == topic && p.lane != nil {
+		if key.Topic != topic {
+			continue
+		}
+		if p.lane != nil {
 			p.lane.Pause(t.Stopped(key.Partition))
 		}
+		c.holdLineLocked(p)
 	}
 	c.mu.Unlock()
 	c.mirror.SetTopicLimits(topic, mirror.Limits(t.Limits))

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/connector"
+	"github.com/causeway-mirror/causeway/operator"
 )
 
 // outage is two clusters, of which the target can be away, and a mirror between them with a folder to spill to.
@@ -209,6 +210,34 @@ func TestOutageOfTheTargetOutlastsTheSourceAndAKilledWorker(t *testing.T) {
 	o.state, o.dir = state, dir
 	c, stop = o.start(nil)
 	c.Add(parts("orders", 1)...)
+	o.away.Store(false)
+	o.exact()
+	stop()
+}
+
+// A worker that was started while the target was away read as fast as the source gave, and went on when its topic was paused.
+func TestOutageOfTheTargetHeedsLimitsAndPausesBeforeThereIsALane(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	o.produce(50)
+	c, stop := o.start(nil)
+	c.Add(parts("orders", 1)...)
+	o.exact()
+	stop()
+	o.away.Store(true)
+	o.produce(1500)
+	const perSecond = 4 << 20
+	begun := time.Now()
+	c, stop = o.start(func(cfg *connector.Config) { cfg.Limits.BytesPerSecond = perSecond })
+	c.Add(parts("orders", 1)...)
+	o.awaitSpilled(1500)
+	const atOnce = 4 << 20 // the largest answer
+	require.Greater(t, time.Since(begun).Seconds(), float64(1500*outageRecord-2*atOnce)/perSecond)
+	c.Configure("orders", operator.Topic{Settings: operator.Settings{Paused: true}})
+	o.produce(100)
+	require.Never(t, func() bool { return o.spilled() > 1600*outageRecord }, 3*time.Second, 100*time.Millisecond, "is paused, and was read on")
+	c.Configure("orders", operator.Topic{})
+	o.awaitSpilled(1600)
 	o.away.Store(false)
 	o.exact()
 	stop()

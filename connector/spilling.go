@@ -67,7 +67,7 @@ func (c *Connector) layLine(p *partition, cluster string, at offsets.Checkpoint)
 		return nil
 	}
 	c.leaveLine(p)
-	line, err := c.fetchers.spool.Line(source, origin, func() { c.fetchers.Wake(source) })
+	line, err := c.fetchers.spool.Line(source, origin, c.mirror.Pace(source), func() { c.fetchers.Wake(source) })
 	if err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
@@ -136,7 +136,7 @@ func (c *Connector) spillAlone(ctx context.Context, parts []*partition, source *
 	var keys []route.Partition
 	c.mu.Lock()
 	for _, p := range parts {
-		if p.line == nil && time.Since(p.since) >= c.cfg.Spill.Limits.OverflowTimeout && !c.suspended && !c.pausedLocked(p.source) {
+		if p.line == nil && time.Since(p.since) >= c.cfg.Spill.Limits.OverflowTimeout && !c.suspended && !p.halted && !c.pausedLocked(p.source) {
 			due, keys = append(due, p), append(keys, p.source)
 		}
 	}
@@ -176,7 +176,32 @@ func (c *Connector) beginAlone(p *partition, cluster string, at offsets.Checkpoi
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.parts[p.source] == p {
+		c.holdLineLocked(p)
 		c.fetchers.Add(p.source, at.SourceTopicID, line)
 	}
 	return nil
+}
+
+// tellDisks gives partitions whose disk fails that as their last error.
+func (c *Connector) tellDisks(parts []*partition, all []PartitionStatus) {
+	if c.fetchers.spool == nil {
+		return
+	}
+	for i, p := range parts {
+		line := c.lineOf(p)
+		if line == nil {
+			continue
+		}
+		if trouble := line.Trouble(); trouble != "" {
+			all[i].LastError = "spill: " + trouble
+		}
+	}
+}
+
+// holdLineLocked keeps a partition that does not run yet from being read on to disk while it stands still for another reason than its target's
+// silence. The caller holds mu.
+func (c *Connector) holdLineLocked(p *partition) {
+	if p.line != nil {
+		p.line.Hold(c.suspended || p.halted || c.pausedLocked(p.source))
+	}
 }

@@ -120,6 +120,9 @@ func (c *Connector) blocked(parts []*partition, err error) {
 		news = news || p.reason != err.Error()
 		p.reason, p.halted, p.rests, p.told = err.Error(), halted, false, p.told || halted
 	}
+	for _, p := range parts {
+		c.holdLineLocked(p)
+	}
 	c.mu.Unlock()
 	if circle && len(fresh) > 0 { // it is about the topic as a whole
 		c.deps.Events.Emit(events.Event{
@@ -507,6 +510,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 			lane.Suspend()
 		}
 		lane.Pause(c.pausedLocked(source))
+		c.holdLineLocked(p)
 		slot.Attach(lane) // with the lock held, so that who finds the lane and takes it away finds it with both ends
 		c.fetchers.Add(source, at.SourceTopicID, fetched(line, lane))
 		if p.wish != nil { // a reset that came while it was being started

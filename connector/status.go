@@ -74,6 +74,7 @@ func (c *Connector) Status() Status {
 		}
 	}
 	c.mu.Unlock()
+	c.tellDisks(parts, s.Partitions)
 	for i := range s.Partitions {
 		if p := &s.Partitions[i]; p.State == string(mirror.Mirroring) {
 			t := c.fetchers.Trouble(p.Source)

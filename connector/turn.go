@@ -61,6 +61,7 @@ func (c *Connector) hold(on bool) {
 	defer c.mu.Unlock()
 	c.suspended = on
 	for _, p := range c.parts {
+		c.holdLineLocked(p)
 		switch {
 		case p.lane == nil:
 		case on:

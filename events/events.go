@@ -59,6 +59,7 @@ const (
 	SpillDrained         Type = "spill_drained"
 	SpillSetAside        Type = "spill_set_aside"
 	SpillCorrupt         Type = "spill_corrupt"
+	SpillFailed          Type = "spill_failed"
 	CheckpointOverridden Type = "checkpoint_overridden"
 	CertificateExpiring  Type = "certificate_expiring"
 )
@@ -71,7 +72,7 @@ func Types() []Type {
 		PartitionHalted, PartitionRecovered, TargetChanged, ForeignWriter, DuplicatesPossible, DeliveryDegraded, DrainIncomplete,
 		LoopRefused, LoopsUnseen,
 		LeaseLost, WorkerJoined, WorkerLost, RebalanceStarted, RebalanceFinished, LeaderChanged, ConfigSynced, ConfigConflict, ACLSynced,
-		SpillStarted, SpillDrained, SpillSetAside, SpillCorrupt, CheckpointOverridden, CertificateExpiring,
+		SpillStarted, SpillDrained, SpillSetAside, SpillCorrupt, SpillFailed, CheckpointOverridden, CertificateExpiring,
 	}
 }
 

@@ -13,7 +13,6 @@ type Flow struct {
 	Acked  route.Position // everything before it is on the target
 	Stored route.Offset   // where a restart would go on
 	Held   bool           // the lane neither fetches nor sends, by somebody's wish
-	Due    bool           // the limits let more of the source be read
 	// Stalled is since when the lane takes nothing because its target does not. Zero: it does, or the target is not the reason.
 	Stalled time.Time
 	Free    int // percent of what the lane may hold
@@ -39,9 +38,9 @@ func (l *Lane) Flow() Flow {
 	} else if l.in.calm.IsZero() {
 		l.in.calm = now
 	}
-	f.Due, _ = l.dueLocked(now)
+	due, _ := l.dueLocked(now)
 	switch {
-	case f.Held, !f.Due, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, l.in.aside.barsAt(l.in.position):
+	case f.Held, !due, l.in.fault != nil, l.out.phase == halted, l.in.gap > 0, l.in.unstored > 0, l.in.aside.barsAt(l.in.position):
 		l.in.full = time.Time{} // something else than the target keeps it
 	case room > 0 && (l.out.failures == 0 || !l.in.calm.IsZero() && now.Sub(l.in.calm) > calmFor):
 		l.in.full = time.Time{}
@@ -63,11 +62,31 @@ func (l *Lane) Settle(ctx context.Context, at route.Offset) error {
 	return nil
 }
 
-// Charge counts against the lane's limits what was read of the source past it. Negative: what it is about to be given was counted already.
-func (l *Lane) Charge(records, bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.paces {
-		p.took(records, bytes)
+// Pace is the limits that hold for a partition, also while it has no lane.
+type Pace struct {
+	partition route.Partition
+	limits    *limits
+	now       func() time.Time
+}
+
+// Pace gives a partition's.
+func (m *Mirror) Pace(p route.Partition) Pace {
+	return Pace{partition: p, limits: m.limits, now: m.streams[0].now}
+}
+
+// Due says whether the limits let more of the source be read.
+func (p Pace) Due() bool {
+	now, due := p.now(), true
+	for _, one := range p.limits.of(p.partition) {
+		open, _ := one.open(now, 0)
+		due = due && open
+	}
+	return due
+}
+
+// Charge counts against the limits what was read of the source past the lane. Negative: what it is about to be given was counted already.
+func (p Pace) Charge(records, bytes int64) {
+	for _, one := range p.limits.of(p.partition) {
+		one.took(records, bytes)
 	}
 }

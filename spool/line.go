@@ -22,6 +22,11 @@ type Lane interface {
 	Fail(generation uint32, f *route.Fault)
 	Flow() mirror.Flow
 	Settle(ctx context.Context, at route.Offset) error
+}
+
+// Pace is the limits of a partition, with or without a lane; mirror.Pace satisfies it.
+type Pace interface {
+	Due() bool
 	Charge(records, bytes int64)
 }
 
@@ -33,6 +38,7 @@ type Line struct {
 	spool     *Spool
 	partition route.Partition
 	origin    string
+	pace      Pace
 	wake      func() // the fetcher: what Want answers has changed
 	turn      turn   // guarded by spool.mu
 
@@ -40,6 +46,8 @@ type Line struct {
 
 	mu   sync.Mutex // guards what follows; taken before a lane's
 	lane Lane       // nil: it does not run yet
+	held bool       // without a lane nothing is read on to disk
+	bad  trouble
 	// spilling: what is fetched goes to disk, and the lane is served from there.
 	spilling bool
 	hole     route.Offset // up to here the source serves the lane, since the disk does not have it; 0 = not so
@@ -102,8 +110,8 @@ const ahead = 4 << 20
 
 // Line makes a partition's line. origin names the source's log: what is on disk of another one is set aside. wake is told that what Want answers
 // has changed; it must not block. There may be one line of a partition at a time: spill.ErrBusy.
-func (s *Spool) Line(p route.Partition, origin string, wake func()) (*Line, error) {
-	l := &Line{spool: s, partition: p, origin: origin, wake: wake}
+func (s *Spool) Line(p route.Partition, origin string, pace Pace, wake func()) (*Line, error) {
+	l := &Line{spool: s, partition: p, origin: origin, pace: pace, wake: wake}
 	l.extent = route.Extent{Start: route.NoOffset, LastStable: route.NoOffset, End: route.NoOffset}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,6 +131,18 @@ func (l *Line) Begin(at route.Position) error {
 	defer l.stepping.Unlock()
 	l.from = at.Offset
 	return l.spill(at)
+}
+
+// Hold keeps the line from reading on to disk for as long as it has no lane: its partition is paused, or stands still for something that is not the
+// target's silence. With a lane it is the lane that says so.
+func (l *Line) Hold(on bool) {
+	l.mu.Lock()
+	changed := l.held != on
+	l.held = on
+	l.mu.Unlock()
+	if changed {
+		l.Wake()
+	}
 }
 
 // Open readies the line for a lane that stands at its checkpoint: what the disk has from there on is the lane's first. It serves nobody before Join.
@@ -266,10 +286,12 @@ func (l *Line) Want() (at route.Position, generation uint32, maxBytes int32) {
 	if !l.spilling || l.closed || time.Now().Before(l.barred) {
 		room = 0
 	}
+	held := l.held
 	if l.lane != nil {
-		if f := l.lane.Flow(); f.Held || !f.Due {
-			room = 0
-		}
+		held = l.lane.Flow().Held
+	}
+	if held || room > 0 && !l.pace.Due() {
+		room = 0
 	}
 	if room < ahead/4 { // small fetches cost more than a short wait
 		room = 0
@@ -343,9 +365,7 @@ func (l *Line) keepLocked(s *slab.Slab, batches []batch.Batch, next route.Positi
 		p.slab = s
 		s.Retain(1)
 	}
-	if l.lane != nil {
-		l.lane.Charge(records, l.bytes-bytes)
-	}
+	l.pace.Charge(records, l.bytes-bytes)
 	if next.Offset > l.next.Offset {
 		l.next = next
 	}

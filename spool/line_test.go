@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,6 +78,70 @@ func TestLineWithoutLaneReadsOn(t *testing.T) {
 	r.join()
 	r.drained()
 	r.whole(0)
+}
+
+// Before its lane ran, a partition was read on to disk as fast as its source gave it.
+func TestLineWithoutLaneHeedsTheLimits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	require.NoError(t, r.line.Begin(route.Position{LeaderEpoch: -1}))
+	r.grow(60)
+	r.lane.limit(true)
+	require.False(t, r.fetch())
+	r.lane.limit(false)
+	r.until("not on disk", func() bool { return r.onDisk() == r.end })
+	require.Equal(t, r.end/perBatch*batchBytes, route.Offset(r.lane.charged))
+	r.start = r.end
+	r.join()
+	r.drained()
+	r.whole(0)
+	require.Equal(t, r.end/perBatch*batchBytes, route.Offset(r.lane.charged), "what came from disk was counted twice against the limits")
+}
+
+// A partition that was paused while it spilled and had no lane yet was read on.
+func TestLineWithoutLaneIsHeld(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	require.NoError(t, r.line.Begin(route.Position{LeaderEpoch: -1}))
+	r.grow(60)
+	r.until("nothing on disk", func() bool { return r.onDisk() > 0 })
+	r.line.Hold(true)
+	require.False(t, r.fetch())
+	r.line.Hold(false)
+	r.until("not on disk", func() bool { return r.onDisk() == r.end })
+}
+
+// A disk that failed for good was only in the log.
+func TestDiskThatFailsIsToldOnceUntilItIsMended(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	stands := filepath.Join(r.dir, partition.String())
+	for round := range 2 {
+		require.NoError(t, os.WriteFile(stands, nil, 0o600)) // no folder can be made there
+		if round == 0 {
+			r.join()
+		}
+		r.grow(20)
+		r.lane.away()
+		r.until("no event", func() bool { return len(r.told(events.SpillFailed)) == round+1 })
+		first := r.line.since()
+		r.until("not tried again", func() bool { return r.line.since().After(first) })
+		require.Len(t, r.told(events.SpillFailed), round+1)
+		require.Contains(t, r.line.Trouble(), "orders-3")
+		require.NoError(t, os.Remove(stands))
+		r.drained()
+		r.until("kept what is stored as copied", func() bool { return r.onDisk() == route.NoOffset })
+		r.until("not mended", func() bool { return r.line.Trouble() == "" })
+	}
+	r.whole(0)
+	require.Empty(t, r.lane.faults)
+}
+
+// since is when the disk failed last.
+func (l *Line) since() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bad.at
 }
 
 func TestSpillOfAnotherLogIsSetAside(t *testing.T) {

@@ -52,6 +52,7 @@ type fakeLane struct {
 	stored     route.Offset
 	stalled    time.Time
 	charged    int64
+	undue      bool                  // a limit lets nothing more be read
 	got        map[route.Offset]bool // what was given, by the offset that it begins at
 	faults     []*route.Fault
 }
@@ -101,7 +102,7 @@ func (l *fakeLane) Fail(generation uint32, f *route.Fault) {
 func (l *fakeLane) Flow() mirror.Flow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return mirror.Flow{Acked: l.acked, Stored: l.stored, Stalled: l.stalled, Free: 100, Due: true}
+	return mirror.Flow{Acked: l.acked, Stored: l.stored, Stalled: l.stalled, Free: 100}
 }
 
 func (l *fakeLane) Settle(_ context.Context, at route.Offset) error {
@@ -115,6 +116,19 @@ func (l *fakeLane) Charge(_, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.charged += bytes
+}
+
+func (l *fakeLane) Due() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.undue
+}
+
+// limit has a limit let nothing more be read, or something again.
+func (l *fakeLane) limit(undue bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.undue = undue
 }
 
 // away has the target take nothing; what the lane had and was not acknowledged is gone.
@@ -193,7 +207,7 @@ func (r *rig) open(origin string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- r.spool.Run(ctx) }() // ended and waited for by stop
-	r.line, err = r.spool.Line(partition, origin, func() {})
+	r.line, err = r.spool.Line(partition, origin, r.lane, func() {})
 	require.NoError(r.t, err)
 	r.lane.wake = r.line.Wake
 	r.lane.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mirror/causeway/batch"
+	"github.com/causeway-mirror/causeway/events"
 	"github.com/causeway-mirror/causeway/internal/slab"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/spill"
@@ -34,7 +35,10 @@ func (l *Line) step(ctx context.Context) {
 	if err == nil && lane != nil && l.queue != nil {
 		err = l.queue.Trim(lane.Flow().Stored)
 	}
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil:
+		l.mended()
+	case ctx.Err() == nil:
 		l.failed(err)
 	}
 	disk := Spilled{}
@@ -51,14 +55,45 @@ func (l *Line) step(ctx context.Context) {
 	}
 }
 
+// trouble is a disk that fails.
+type trouble struct {
+	reason string // of the last failure; "" = there is none
+	at     time.Time
+}
+
+// mendedAfter is how many retries it takes without another failure until the disk counts as mended: one may well be opened and then fail at each write.
+const mendedAfter = 10
+
 // failed opens the queue again later: what a disk that failed holds is not known. Nothing is lost by that, since what is not safe there is fetched
-// again.
+// again. It is told once, until the disk is mended.
 func (l *Line) failed(err error) {
-	l.spool.deps.Log.Error("the spill failed, and is opened again", "topic", l.partition.Topic, "partition", l.partition.Partition, "err", err)
 	_ = l.leave()
+	now := time.Now()
 	l.mu.Lock()
-	l.barred = time.Now().Add(l.spool.cfg.Retry)
+	news := l.bad.reason == ""
+	l.bad = trouble{reason: err.Error(), at: now}
+	l.barred = now.Add(l.spool.cfg.Retry)
 	l.mu.Unlock()
+	if news {
+		e := events.Of(l.partition, events.SpillFailed, events.Warning, "the disk that the partition spills to fails, and is tried again")
+		l.spool.deps.Events.Emit(e.Because(err.Error()))
+	}
+}
+
+// mended forgets trouble that has been over for a while.
+func (l *Line) mended() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bad.reason != "" && time.Since(l.bad.at) > mendedAfter*l.spool.cfg.Retry {
+		l.bad = trouble{}
+	}
+}
+
+// Trouble says why the disk fails; "" if it does not.
+func (l *Line) Trouble() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bad.reason
 }
 
 // leave closes the queue, whose files stay.
@@ -343,7 +378,7 @@ func (g *gift) give() {
 	if g.next.Offset == 0 {
 		return
 	}
-	g.lane.Charge(-g.records, -g.bytes) // they were counted when they were fetched
+	g.line.pace.Charge(-g.records, -g.bytes) // they were counted when they were fetched
 	g.lane.Append(g.generation, g.in, g.batches, g.next, g.line.known())
 	g.in, g.batches, g.records, g.bytes = nil, g.batches[:0], 0, 0
 }
