@@ -70,7 +70,7 @@ func (l *lab) open(ctx context.Context) error {
 		return err
 	}
 	if l.opts.mm2 {
-		jars, err := mirrorMakerJars(ctx)
+		jars, err := kafkatest.MirrorMakerLibs(kafkatest.Kafka3)
 		if err != nil { // the tables say that it is missing
 			l.say("no MirrorMaker 2: %v", err)
 		}

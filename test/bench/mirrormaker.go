@@ -1,49 +1,14 @@
 package main
 
 import (
-	"context"
-	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
-
-//go:embed mirrormaker.xml
-var mirrorMakerPom []byte
-
-// mirrorMakerJars returns the folder with the jars of MirrorMaker 2, next to those of the brokers, and fetches them from Maven Central if
-// they are not there yet.
-func mirrorMakerJars(ctx context.Context) (string, error) {
-	brokers, err := kafkatest.Libs(kafkatest.Kafka3)
-	if err != nil {
-		return "", err
-	}
-	home := filepath.Dir(brokers)
-	dir := filepath.Join(home, "kafka-mirror-"+kafkatest.Kafka3)
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	fetched, err := os.MkdirTemp(home, "fetch-")
-	if err != nil {
-		return "", fmt.Errorf("create folder for jars: %w", err)
-	}
-	defer os.RemoveAll(fetched) // best effort
-	pom := filepath.Join(fetched, "pom.xml")
-	if err := os.WriteFile(pom, mirrorMakerPom, 0o600); err != nil {
-		return "", fmt.Errorf("write pom: %w", err)
-	}
-	jars := filepath.Join(fetched, "jars")
-	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", pom, "-Dkafka="+kafkatest.Kafka3, "dependency:copy-dependencies", "-DoutputDirectory="+jars)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("fetch jars with maven: %w\n%s", err, out)
-	}
-	return dir, os.Rename(jars, dir)
-}
 
 // mirrorMaker runs MirrorMaker 2 in its dedicated mode, tuned for volume as vendors advise. The source's alias is the run's name, which
 // gives each run new positions and the target topic that name as a prefix.

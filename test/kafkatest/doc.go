@@ -7,6 +7,8 @@
 //
 // ZooKeeper runs alone, too (StartZooKeeper, SharedZooKeeper), with sessions as short as a test of their end wants them.
 //
+// MirrorMaker 2 runs as its releases start it (MirrorMaker), to be measured and judged beside Causeway, with jars of its own.
+//
 // Beyond the brokers it has an independent judge (Compare), a generator of numbered records (Load) and a TCP proxy
 // (Proxy). They use franz-go alone and none of Causeway's own packages, so that a fault there can't hide itself.
 //

@@ -22,15 +22,47 @@ const stillFor = 3 * time.Second
 // fingerprints reads a topic up to its last stable offsets at the time of the call and returns each partition's records in order, without
 // those that have a header of the key foreign, if that is not empty.
 func fingerprints(ctx context.Context, bootstrap []string, topic, foreign string, timestamps bool) (map[int32][]mark, error) {
+	out := map[int32][]mark{}
+	partitions, err := visit(ctx, bootstrap, topic, func(r *kgo.Record) {
+		if !marked(r, foreign) {
+			out[r.Partition] = append(out[r.Partition], mark{fingerprint(r, timestamps), r.Offset})
+		}
+	})
+	for p := range int32(partitions) {
+		if _, ok := out[p]; !ok {
+			out[p] = nil
+		}
+	}
+	return out, err
+}
+
+// Records returns what a read_committed consumer reads of a topic, by partition and in order, up to the last stable offsets at the time of the call.
+// Partitions without any are there, too. That it could not read fails the test.
+func Records(t testing.TB, bootstrap []string, topic string) [][]*kgo.Record {
+	t.Helper()
+	found := map[int32][]*kgo.Record{}
+	partitions, err := visit(t.Context(), bootstrap, topic, func(r *kgo.Record) { found[r.Partition] = append(found[r.Partition], r) })
+	if err != nil {
+		t.Fatalf("read topic %s: %v", topic, err)
+	}
+	out := make([][]*kgo.Record, partitions)
+	for p := range out {
+		out[p] = found[int32(p)]
+	}
+	return out
+}
+
+// visit reads a topic up to its last stable offsets at the time of the call, shows each record, and returns the number of partitions.
+func visit(ctx context.Context, bootstrap []string, topic string, show func(*kgo.Record)) (partitions int, err error) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.AlwaysRetryEOF(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(200*time.Millisecond))
 	if err != nil {
-		return nil, fmt.Errorf("create consumer: %w", err)
+		return 0, fmt.Errorf("create consumer: %w", err)
 	}
 	defer cl.Close()
-	out, ends, err := extents(ctx, cl, topic)
+	partitions, ends, err := extents(ctx, cl, topic)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	next := map[int32]int64{} // offset after the last record read
 	for len(ends) > 0 {
@@ -38,28 +70,28 @@ func fingerprints(ctx context.Context, bootstrap []string, topic, foreign string
 		fetches := cl.PollFetches(poll)
 		cancel()
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("read %s: %w", topic, ctx.Err())
+			return 0, fmt.Errorf("read %s: %w", topic, ctx.Err())
 		}
 		if fetches.NumRecords() == 0 && poll.Err() != nil {
 			if err := dropEmpty(ctx, bootstrap, topic, next, ends); err != nil {
-				return nil, err
+				return 0, err
 			}
 		}
 		if err := fatal(fetches); err != nil {
-			return nil, fmt.Errorf("read %s: %w", topic, err)
+			return 0, fmt.Errorf("read %s: %w", topic, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			next[r.Partition] = r.Offset + 1
 			end, ok := ends[r.Partition]
-			if ok && r.Offset < end && !r.Attrs.IsControl() && !marked(r, foreign) {
-				out[r.Partition] = append(out[r.Partition], mark{fingerprint(r, timestamps), r.Offset})
+			if ok && r.Offset < end && !r.Attrs.IsControl() {
+				show(r)
 			}
 			if r.Offset >= end-1 {
 				delete(ends, r.Partition)
 			}
 		})
 	}
-	return out, nil
+	return partitions, nil
 }
 
 // marked says whether a record has a header of that key; false if the key is empty.
@@ -67,31 +99,31 @@ func marked(r *kgo.Record, key string) bool {
 	return key != "" && slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == key })
 }
 
-// extents returns an empty list for every partition, and the last stable offset of each that is not empty.
-func extents(ctx context.Context, cl *kgo.Client, topic string) (map[int32][]mark, map[int32]int64, error) {
+// extents returns the number of partitions, and the last stable offset of each that is not empty.
+func extents(ctx context.Context, cl *kgo.Client, topic string) (partitions int, ends map[int32]int64, err error) {
 	adm := kadm.NewClient(cl)
 	stable, err := adm.ListCommittedOffsets(ctx, topic)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list ends of %s: %w", topic, err)
+		return 0, nil, fmt.Errorf("list ends of %s: %w", topic, err)
 	}
 	starts, err := adm.ListStartOffsets(ctx, topic)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list starts of %s: %w", topic, err)
+		return 0, nil, fmt.Errorf("list starts of %s: %w", topic, err)
 	}
 	if err := errors.Join(stable.Error(), starts.Error()); err != nil {
-		return nil, nil, fmt.Errorf("list offsets of %s: %w", topic, err)
+		return 0, nil, fmt.Errorf("list offsets of %s: %w", topic, err)
 	}
-	lists, ends := map[int32][]mark{}, map[int32]int64{}
+	ends = map[int32]int64{}
 	stable.Each(func(o kadm.ListedOffset) {
-		lists[o.Partition] = nil
+		partitions++
 		if start, ok := starts.Lookup(topic, o.Partition); ok && start.Offset < o.Offset {
 			ends[o.Partition] = o.Offset
 		}
 	})
-	if len(lists) == 0 {
-		return nil, nil, fmt.Errorf("topic %s has no partitions", topic)
+	if partitions == 0 {
+		return 0, nil, fmt.Errorf("topic %s has no partitions", topic)
 	}
-	return lists, ends, nil
+	return partitions, ends, nil
 }
 
 // fatal returns the first error of a poll that is not just the end of its own time.
