@@ -21,7 +21,8 @@ import (
 // documents are checked against the program.
 var documents = []string{
 	"README.md", "docs/cli.md", "docs/events.md", "docs/api.md", "docs/cluster.md", "docs/gateway.md", "docs/migrate-from-ureplicator.md", "docs/migrate-from-mirrormaker2.md",
-	"docs/operations.md", "docs/runbook.md", "docs/troubleshooting.md",
+	"docs/operations.md", "docs/runbook.md", "docs/troubleshooting.md", "docs/comparison.md", "docs/concepts.md", "docs/deploy.md", "docs/guarantees.md",
+	"docs/metrics.md", "docs/performance.md", "docs/security.md",
 }
 
 func document(t *testing.T, name string) string {

@@ -4,8 +4,8 @@
 // README, docs/troubleshooting.md and docs/events.md beside clusters in memory. There is nothing in it but tests.
 //
 // Others run the commands of other documents: test/deploy those of docs/runbook.md, the command lines of docs/deploy.md's files and of the chart,
-// test/gateway people's clients through the gateway. All commands of causeway in all documents are parsed by cmd/causeway. No test runs what
-// needs Docker, systemd or a Kubernetes cluster (docs/deploy.md), or goes to other people's tools (Kafka's, in docs/operations.md and the migrations).
+// test/gateway people's clients through the gateway. All commands of causeway in all documents are parsed by cmd/causeway. No test runs what needs
+// Docker, systemd or a Kubernetes cluster (docs/deploy.md), or other people's tools (Kafka's, in docs/operations.md and the migrations).
 //
 // Only names of hosts and ports are replaced. A line that begins with # below a call tells the answer: its status and how its body begins; below
 // a command it tells how what is printed begins.
