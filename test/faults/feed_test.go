@@ -40,6 +40,12 @@ func startPlainFeed(t *testing.T, bootstrap []string, topic string, rate int) *f
 
 func feedTurns(t *testing.T, bootstrap []string, turns func(turn int) kafkatest.LoadOptions) *feed {
 	t.Helper()
+	return feedWithin(t, bootstrap, time.Second, turns)
+}
+
+// feedWithin writes turns one after the other, with a pause after every second one.
+func feedWithin(t *testing.T, bootstrap []string, pause time.Duration, turns func(turn int) kafkatest.LoadOptions) *feed {
+	t.Helper()
 	stopping, stop := context.WithCancel(t.Context())
 	f := &feed{stop: stop, ended: make(chan struct{})}
 	ctx := context.WithoutCancel(t.Context()) // a turn that has begun is finished, so that the source is complete
@@ -50,7 +56,7 @@ func feedTurns(t *testing.T, bootstrap []string, turns func(turn int) kafkatest.
 			res, f.err = kafkatest.Generate(ctx, bootstrap, turns(turn))
 			f.written += res.Committed
 			if turn%2 == 1 {
-				await(stopping, time.Second)
+				await(stopping, pause)
 			}
 		}
 	}()
