@@ -384,3 +384,36 @@ func TestTwoStoresNeverSeeHalfAWrite(t *testing.T) {
 		require.Equal(t, route.Offset(2*saves-1), at, p)
 	}
 }
+
+// A worker that read the checkpoints of its partitions while another one began theirs of the same topic was told that these were missing: it read
+// their nodes before, and the topic's node after they were made.
+func TestACheckpointThatIsBegunMeanwhileIsNotMissing(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, newPlace())
+	writer, reader := open(t, cfg), open(t, cfg)
+	const topics, partitions = 60, 8
+	var parts []route.Partition
+	for n := range topics * partitions {
+		parts = append(parts, route.Partition{Topic: "t" + strconv.Itoa(n/partitions), Partition: int32(n % partitions)})
+	}
+	began := make(chan error, 1)
+	go func() { // owned by the test, which waits for its answer
+		for _, p := range parts {
+			if err := writer.Begin(t.Context(), nil, storetest.Checkpoint(p.Topic, p.Partition, 0)); err != nil {
+				began <- err
+				return
+			}
+		}
+		began <- nil
+	}()
+	for ended := false; !ended; {
+		select {
+		case err := <-began:
+			require.NoError(t, err)
+			ended = true
+		default:
+		}
+		_, err := reader.Load(t.Context(), parts)
+		require.NoError(t, err)
+	}
+}

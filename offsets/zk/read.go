@@ -187,7 +187,8 @@ func (s *Store) understand(p route.Partition, plain, rest node) entry {
 	return e
 }
 
-// missing marks partitions of which nothing is there although their topic's node says that they were begun.
+// missing marks partitions of which nothing is there although their topic's node says that they were begun. They are read again after that node: one
+// that another worker has begun in between was there before it was written there.
 func (s *Store) missing(ctx context.Context, entries map[route.Partition]entry) error {
 	topics := map[string]*topicNode{}
 	for p, e := range entries {
@@ -207,7 +208,14 @@ func (s *Store) missing(ctx context.Context, entries map[route.Partition]entry) 
 		if e.plain != absent || e.rest != absent {
 			continue
 		}
-		switch t := topics[p.Topic]; {
+		t := topics[p.Topic]
+		if t.err == nil && t.record.has(p.Partition) {
+			if e, err = s.readPartition(ctx, p); err != nil {
+				return err
+			}
+		}
+		switch {
+		case e.err != nil, e.plain != absent, e.rest != absent:
 		case t.err != nil:
 			e.err = t.err
 		case t.record.has(p.Partition):
