@@ -17,7 +17,9 @@ import (
 
 	"github.com/IBM/sarama"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/test/kafkatest"
 )
@@ -98,6 +100,7 @@ const (
 	topicTool    = "org.apache.kafka.tools.TopicCommand"
 	groupTool    = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 	consumerTool = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+	shareTool    = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 )
 
 func producerTool(version string) string {
@@ -213,9 +216,46 @@ func clients(t *testing.T, c *kafkatest.Cluster, g *gate) {
 	require.NoError(t, err)
 	require.Contains(t, strings.Split(groups, "\n"), "readers")
 
+	if version == kafkatest.Kafka4 {
+		newGroups(t, g, numbers(0, 4*each))
+	}
 	require.InDelta(t, brokers, g.metric(t, `causeway_gateway_brokers{route="gateway"}`), 0)
 	require.Zero(t, g.metric(t, `causeway_gateway_requests_refused_total{route="gateway"}`))
 	for _, kind := range []string{"Produce", "Fetch", "JoinGroup", "OffsetCommit", "FindCoordinator", "ListGroups", "CreateTopics"} {
+		require.Positive(t, g.metric(t, fmt.Sprintf(`causeway_gateway_requests_total{request=%q,route="gateway"}`, kind)), kind)
+	}
+}
+
+// newGroups has Kafka 4's kinds of groups read what is in the topic: that of which the brokers assign the partitions (KIP-848), and a share group
+// (KIP-932), whose answers name brokers in fields of their own.
+func newGroups(t *testing.T, g *gate, want []string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(g.at))
+	require.NoError(t, err)
+	defer cl.Close()
+	earliest := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	earliest.Name, earliest.Value = "share.auto.offset.reset", kmsg.StringPtr("earliest")
+	group := kmsg.NewIncrementalAlterConfigsRequestResource()
+	group.ResourceType, group.ResourceName, group.Configs = kmsg.ConfigResourceTypeGroupConfig, "sharers",
+		[]kmsg.IncrementalAlterConfigsRequestResourceConfig{earliest}
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	req.Resources = append(req.Resources, group)
+	resp, err := req.RequestWith(t.Context(), cl)
+	require.NoError(t, err)
+	require.NoError(t, kerr.ErrorForCode(resp.Resources[0].ErrorCode))
+	for class, args := range map[string][]string{
+		consumerTool: {"--group", "assigned", "--from-beginning", "--command-property", "group.protocol=consumer"},
+		shareTool:    {"--group", "sharers"},
+	} {
+		args = append(args, "--bootstrap-server", g.at, "--topic", "words", "--max-messages", strconv.Itoa(len(want)),
+			"--timeout-ms", strconv.Itoa(int(within/time.Millisecond)))
+		text, err := java(t, kafkatest.Kafka4, nil, class, args...)
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		slices.Sort(lines)
+		require.Equal(t, want, slices.Compact(lines), class)
+	}
+	for _, kind := range []string{"ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "ShareFetch"} {
 		require.Positive(t, g.metric(t, fmt.Sprintf(`causeway_gateway_requests_total{request=%q,route="gateway"}`, kind)), kind)
 	}
 }
