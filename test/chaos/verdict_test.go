@@ -21,6 +21,7 @@ import (
 
 // happening is an event as the API gives it.
 type happening struct {
+	ID          int64  `json:"id"`
 	Type        string `json:"type"`
 	Topic       string `json:"topic"`
 	Partition   *int32 `json:"partition"`
@@ -48,6 +49,7 @@ func (s *stage) verdict(t *testing.T) {
 			whole.skipped = append(whole.skipped, e)
 		}
 	}
+	whole.skipped = latest(whole.skipped)
 	for _, topic := range []string{plain, purged, reborn} {
 		copied := s.read(t, topic+".copy")
 		records := 0
@@ -121,6 +123,15 @@ func (d *diary) judge(topic string, p int32, given []entry, copied []int) (fault
 		}
 	}
 	return faults
+}
+
+// latest leaves of events that name the end of one gap the one that was told last: where more of it turned out to be on the target, that says so.
+func latest(all []happening) []happening {
+	return slices.DeleteFunc(slices.Clone(all), func(e happening) bool {
+		return slices.ContainsFunc(all, func(later happening) bool {
+			return later.ID > e.ID && later.LastOffset == e.LastOffset && e.Partition != nil && about([]happening{later}, e.Topic, *e.Partition)
+		})
+	})
 }
 
 func about(all []happening, topic string, p int32) bool {
