@@ -21,7 +21,7 @@ func (w *world) renewed(a Anew) bool {
 		return w.variant.refusals
 	case Gone:
 		return w.variant.truncates
-	case Recreated, Uncounted, Parted, Again, Lost:
+	case Recreated, Uncounted, Parted, Again, Lost, Resent:
 	}
 	return false
 }

@@ -86,7 +86,7 @@ type sockets struct {
 }
 
 func (s *sockets) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, address, timeout)
+	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(context.Background(), network, address)
 	if err != nil {
 		return nil, err
 	}

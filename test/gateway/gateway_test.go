@@ -234,7 +234,7 @@ func newGroups(t *testing.T, g *gate, want []string) {
 	require.NoError(t, err)
 	defer cl.Close()
 	earliest := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-	earliest.Name, earliest.Value = "share.auto.offset.reset", kmsg.StringPtr("earliest")
+	earliest.Name, earliest.Value = "share.auto.offset.reset", new("earliest")
 	group := kmsg.NewIncrementalAlterConfigsRequestResource()
 	group.ResourceType, group.ResourceName, group.Configs = kmsg.ConfigResourceTypeGroupConfig, "sharers",
 		[]kmsg.IncrementalAlterConfigsRequestResourceConfig{earliest}

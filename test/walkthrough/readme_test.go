@@ -17,7 +17,7 @@ import (
 )
 
 // told asks a document for the only block of commands below a heading ("" = before the first).
-func (s *site) told(t *testing.T, name, heading string) block {
+func (*site) told(t *testing.T, name, heading string) block {
 	t.Helper()
 	blocks := readDocument(t, name).blocks[heading]
 	require.Len(t, blocks, 1, "%s: %s", name, heading)
