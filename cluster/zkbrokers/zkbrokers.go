@@ -38,7 +38,8 @@ func Brokers(ctx context.Context, address string) ([]string, error) {
 		servers[i] = server
 	}
 	var open sockets
-	conn, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), zk.WithDialer(open.dial))
+	dial := func(network, address string, timeout time.Duration) (net.Conn, error) { return open.dial(ctx, network, address, timeout) }
+	conn, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), zk.WithDialer(dial))
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper %s: %w", address, err)
 	}
@@ -85,8 +86,8 @@ type sockets struct {
 	ended bool
 }
 
-func (s *sockets) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(context.Background(), network, address)
+func (s *sockets) dial(ctx context.Context, network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
