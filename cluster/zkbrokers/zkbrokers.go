@@ -38,7 +38,9 @@ func Brokers(ctx context.Context, address string) ([]string, error) {
 		servers[i] = server
 	}
 	var open sockets
-	dial := func(network, address string, timeout time.Duration) (net.Conn, error) { return open.dial(ctx, network, address, timeout) }
+	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
+		return open.dial(ctx, network, address, timeout)
+	}
 	conn, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), zk.WithDialer(dial))
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper %s: %w", address, err)
