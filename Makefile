@@ -12,6 +12,9 @@ FUZZER   := bin/schemathesis-4.32.5/bin/st
 # Java servers are heavy: packages that start many stand below test/ and run one at a time, two tests at once.
 UNIT      = $$($(GO) list ./... | grep -v /test/)
 BROKERS   = $$($(GO) list ./test/...)
+# Of the packages below test/ these alone do something without brokers that could race, and these have benchmarks: what is not linked costs nothing.
+RACED     = $(if $(filter ./...,$(PKG)),$(UNIT) ./test/kafkatest ./test/bench,$(PKG))
+BENCHED   = $(if $(filter ./...,$(PKG)),$$(grep -rl --include='*_test.go' --exclude-dir=node_modules '^func Benchmark' . | xargs -n1 dirname | sort -u),$(PKG))
 
 .DEFAULT_GOAL := help
 .PHONY: help build ui ui-check demo test test-short test-long chaos kafka kafka-if-possible lint fmt race fuzz api-fuzz api-fuzzer bench bench-kafka dashboard chart-lint image clean
@@ -84,7 +87,7 @@ $(LINT): tools/go.mod tools/go.sum
 	cd tools && $(GO) build -trimpath -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 race: ## run the quick tests with the race detector
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 15m $(PKG)
+	GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 15m $(RACED)
 
 fuzz: ## run every fuzz test for FUZZTIME (30s)
 	@set -e; for pkg in $$($(GO) list $(PKG)); do \
@@ -104,7 +107,7 @@ $(FUZZER):
 	$(dir $(FUZZER))pip install -q --disable-pip-version-check schemathesis==4.32.5
 
 bench: ## run every benchmark once, to see that it runs
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 10m $(PKG)
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 10m $(BENCHED)
 
 bench-kafka: kafka ## measure side by side on real brokers
 	$(GO) run ./test/bench

@@ -249,10 +249,10 @@ func TestUnitsCopy(t *testing.T) {
 	require.Len(t, documented, 2, "for one process, and for a cluster")
 	alone := newLab(t, "alone")
 	start(t, "standalone", alone.here(t, documented[0][1], "orders", "alone").command(t, unit(t, "causeway.service"))...)
-	alone.arrived(t)
 	together := newLab(t, "together")
 	for _, name := range []string{"causeway-controller.service", "causeway-worker.service"} {
 		start(t, name, together.here(t, documented[1][1], "orders", "together").command(t, unit(t, name))...)
 	}
+	alone.arrived(t)
 	together.arrived(t)
 }
