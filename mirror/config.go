@@ -54,3 +54,12 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(faults...)
 }
+
+// longestPause is how long positions may stay unstored for the store's sake, where the commit interval is not longer.
+const longestPause = 10 * time.Second
+
+// commitPause is the time until the next commit after one that took so long. A store that needs long gets longer intervals, so that committing never
+// becomes the load; but a commit may also have waited for a store that was away, which is no reason to come late for the next one.
+func (c Config) commitPause(took time.Duration) time.Duration {
+	return min(max(c.CommitInterval, 10*took), max(c.CommitInterval, longestPause))
+}

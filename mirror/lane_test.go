@@ -511,3 +511,13 @@ func TestConfigReportsAllFaults(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 }
+
+// A commit that had waited six seconds for a store that was away was followed by none for a minute.
+func TestCommitThatWaitedForTheStoreDelaysTheNextByLittle(t *testing.T) {
+	t.Parallel()
+	c := Config{CommitInterval: 5 * time.Second}
+	require.Equal(t, 5*time.Second, c.commitPause(time.Millisecond))
+	require.Equal(t, 8*time.Second, c.commitPause(800*time.Millisecond), "a store that is slow has other things to do, too")
+	require.Equal(t, 10*time.Second, c.commitPause(6*time.Second))
+	require.Equal(t, time.Minute, Config{CommitInterval: time.Minute}.commitPause(6*time.Second))
+}

@@ -276,10 +276,7 @@ func (s *Stream) commitLoop(ctx context.Context) error {
 			unavailable = true
 			s.deps.Log.Warn("positions can't be stored at the moment; they are stored when the store is back", "err", err)
 		}
-		next = s.now().Add(s.cfg.CommitInterval)
-		if !unavailable { // a store that needs long for a commit gets longer intervals, so that committing never becomes the load
-			next = s.now().Add(max(s.cfg.CommitInterval, 10*s.now().Sub(now)))
-		}
+		next = s.now().Add(s.cfg.commitPause(s.now().Sub(now)))
 	}
 }
 
