@@ -32,6 +32,7 @@ type gatewayCommand struct {
 
 	cfg                                           gateway.Config
 	upstream, upstreamConfig, listen, ports, page string
+	file                                          string
 	perAddress                                    []string
 }
 
@@ -45,6 +46,7 @@ func newGateway(stdout, stderr io.Writer) *cobra.Command {
 	cmd.RunE = action(func(ctx context.Context) error { return c.run(ctx, stdout, stderr) })
 	set := cmd.Flags()
 	c.set = set
+	set.StringVar(&c.file, "config", "", "YAML `FILE` with these settings, _ in place of -; what is given here goes before it")
 	set.StringVar(&c.upstream, "upstream", "", "brokers to ask first, `HOST:PORT,...`")
 	set.StringVar(&c.upstreamConfig, "upstream-config", "", "Kafka client properties `FILE` for the brokers (TLS; SASL is the clients')")
 	set.StringVar(&c.listen, "listen", ":9092", "`HOST:PORT` where clients find the cluster")
@@ -67,6 +69,11 @@ func newGateway(stdout, stderr io.Writer) *cobra.Command {
 
 // run serves until ctx ends.
 func (c *gatewayCommand) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if c.file != "" {
+		if err := readGatewayFile(c.file, c.set); err != nil {
+			return err
+		}
+	}
 	s := defaultSettings()
 	over(&c.settingFlags, "log-level", c.logLevel, &s.Log.Level)
 	over(&c.settingFlags, "log-format", c.logFormat, &s.Log.Format)

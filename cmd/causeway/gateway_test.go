@@ -1,12 +1,17 @@
 package main
 
 import (
+	"io"
 	"net/http"
+	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -48,6 +53,42 @@ func TestGatewayTellsAllFaultsAtOnce(t *testing.T) {
 		require.Equal(t, 1, code, line)
 		require.Contains(t, stderr, line)
 	}
+}
+
+func TestGatewayTakesItsSettingsFromAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write("upstream: [kafka, other:9092]\nlisten: :9092\nport_range: 9000-9200\nmax_connections: 0\nmax_connections_of: {nobody: 3}\n" +
+		"idle_timeout: 5m\nlog_level: loud\n")
+	code, _, stderr := command(t.Context(), "gateway", "--config", path, "--idle-timeout", "-1s")
+	require.Equal(t, 1, code)
+	for _, line := range []string{
+		`--upstream "kafka": must be HOST:PORT`, `--port-range "9000-9200": must not hold 9092`, `--max-connections "0": must be more than 0`,
+		`--max-connections-of "nobody=3": must be an IP address`, `--idle-timeout "-1s": must be more than 0s`, `"loud": `,
+	} {
+		require.Contains(t, stderr, line)
+	}
+	write("upstreams: [a]\n")
+	code, _, stderr = command(t.Context(), "gateway", "--config", path)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, `upstreams: unknown key, did you mean "upstream"?`)
+	code, _, stderr = command(t.Context(), "gateway", "--config", path+".none")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "--config")
+}
+
+// TestGatewayFileHasEachFlag: a setting that only one of the two knows would be a trap.
+func TestGatewayFileHasEachFlag(t *testing.T) {
+	t.Parallel()
+	cmd := newGateway(io.Discard, io.Discard)
+	inFile := map[string]bool{"config": true, "help": true}
+	for i := range reflect.TypeFor[gatewayFile]().NumField() {
+		name := strings.ReplaceAll(reflect.TypeFor[gatewayFile]().Field(i).Tag.Get("yaml"), "_", "-")
+		inFile[name] = true
+		require.NotNil(t, cmd.Flags().Lookup(name), name)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { require.True(t, inFile[f.Name], f.Name) })
 }
 
 func TestGatewayServesUntilItIsInterrupted(t *testing.T) {
