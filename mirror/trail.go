@@ -108,7 +108,7 @@ func (l *Lane) Follow(stored offsets.Checkpoint) {
 	}
 	stored.Clean = false
 	*c = stored
-	l.pos.committed, l.pos.shifted = stored.SourceOffset, true
+	l.pos.committed, l.pos.shifted, l.pos.unstored = stored.SourceOffset, true, time.Time{}
 	for q.len() > 0 && q.at(q.head).next <= c.SourceOffset {
 		l.releaseLocked(q.at(q.head))
 		q.pop()

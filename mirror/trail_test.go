@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +105,31 @@ func TestStandbyBeginsAgainAtWhatTheOtherOwnerHasStored(t *testing.T) {
 	b, _ := r.lane.Take()
 	require.Equal(t, int32(145), b.BaseSequence())
 	r.ok(true, 145)
+}
+
+// TestOvertakenOwnerHasNothingLeftToStore acknowledges what another owner stores first: no alert shall tell that positions can't be stored.
+func TestOvertakenOwnerHasNothingLeftToStore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, beside(), 1, Plan{Trails: true})
+	r.feed(110, made{base: 100, numbers: numbers(100, 10)})
+	for r.lane.Next() <= 0 {
+		r.hint(stands(99))
+	}
+	r.lane.Take()
+	r.ok(true, 100)
+	c, changed := r.lane.takeCheckpoint()
+	require.True(t, changed)
+	r.lane.stored(c, true, nil)
+	r.feed(120, made{base: 110, numbers: numbers(110, 10)})
+	r.lane.Take()
+	r.lane.Answer(true, route.NoOffset, fault(route.Order, "OUT_OF_ORDER_SEQUENCE_NUMBER"))
+	r.moves(139)
+	stored := c
+	stored.SourceOffset, stored.Sequence, stored.TargetOffset = 120, 120, 120
+	r.lane.Follow(stored)
+	require.Equal(t, route.Offset(120), r.lane.Status().Acked)
+	r.after(time.Hour)
+	require.Zero(t, r.lane.Status().Uncommitted)
 }
 
 // TestLaneOfOneOwnerWaitsForNobody holds that nothing of this concerns partitions that have one owner.
