@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/causeway-mirror/causeway/cluster"
 	"github.com/causeway-mirror/causeway/offsets"
@@ -13,8 +14,9 @@ import (
 	"github.com/causeway-mirror/causeway/wire"
 )
 
-// mostSieved bounds what is read of the source in vain: where records were changed as well, none is ever found on the target.
-const mostSieved = 512 << 20
+// mostSieved bounds what is read of the source in vain, while the other partitions of the topic wait: where records were changed as well, none is ever
+// found on the target.
+const mostSieved = 64 << 20
 
 // sieved moves a checkpoint behind what the target has beyond it that another filter has left, and gives what is to be told once that is stored:
 // nothing, unless it can't be told for sure what that is. Another filter forwards other records, so that the sequences of what was stored beyond the
@@ -34,11 +36,14 @@ func (c *Connector) sieved(ctx context.Context, t *pair, at, next offsets.Checkp
 	if err != nil {
 		return next, nil, fmt.Errorf("target: %w", err)
 	}
-	stored, whole, err := target.Beyond(ctx, at)
+	if target.End < at.TargetOffset { // it has lost what it acknowledged: the lane finds that out, by the offset that stays
+		return next, unsure, nil
+	}
+	stored, whole, err := target.Beyond(ctx, at, last+1)
 	switch {
 	case err != nil:
 		return next, nil, fmt.Errorf("target: %w", err)
-	case whole && last >= int64(len(stored)) && at.TargetOffset < target.End:
+	case whole && last >= int64(len(stored)):
 		return next, nil, fmt.Errorf("target: what was appended to %s in the old epoch is not all replicated yet", p) //nolint:err113 // is tried again
 	case !whole || last >= 0 && last+1 != int64(len(stored)):
 		return next, unsure, nil
@@ -56,6 +61,7 @@ func (c *Connector) sieved(ctx context.Context, t *pair, at, next offsets.Checkp
 		return next, unsure, nil
 	}
 	next.SourceOffset, next.LeaderEpoch, next.TargetOffset = behind.Offset, behind.LeaderEpoch, target.End
+	next.AckedAt = time.Time{} // what still comes in the old epoch before the new one is opened is noticed by the first batch of that
 	return next, func() {}, nil
 }
 

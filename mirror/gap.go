@@ -113,10 +113,10 @@ func (l *Lane) countOverLocked(lost int64) {
 
 // intrudedLocked tells that something was stored at the target while a new epoch began, before its first batch: by another writer, or by an owner
 // of the old epoch who had read what is gone now, and what follows it. Where it began behind a gap shows in the checkpoint, whoever has begun it: its
-// leader epoch is not known.
+// leader epoch is not known. Where it began behind what an earlier epoch left unacknowledged, it has no acknowledgement.
 func (l *Lane) intrudedLocked(e *entry, base route.Offset) {
 	c := &l.pos.checkpoint
-	if l.plan.Shared || l.plan.Sieve != nil || c.Opened || c.ProducerEpoch == 0 || c.LeaderEpoch >= 0 || c.TargetOffset < 0 {
+	if l.plan.Shared || l.plan.Sieve != nil || c.Opened || c.ProducerEpoch == 0 || c.LeaderEpoch >= 0 && !c.AckedAt.IsZero() || c.TargetOffset < 0 {
 		return
 	}
 	if int64(base-c.TargetOffset) > offsets.Ahead(c.Sequence, e.seq) {

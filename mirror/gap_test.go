@@ -127,6 +127,28 @@ func TestWhatIsStoredWhileAGapIsPassedIsTold(t *testing.T) {
 	}
 }
 
+// An epoch that began behind what the one before it had left unacknowledged has no acknowledgement. What of that one came later is there twice.
+func TestWhatIsStoredInTheOldEpochAfterTheNewOneIsToldWhereTheyMeet(t *testing.T) {
+	t.Parallel()
+	acked := time.Unix(1_700_000_000, 0)
+	for name, row := range map[string]struct {
+		acked time.Time
+		base  route.Offset
+		told  int
+	}{"nothing came": {time.Time{}, 5, 0}, "something came": {time.Time{}, 8, 1}, "all was acknowledged": {acked, 8, 0}} {
+		at := firstAt(10)
+		at.ProducerEpoch, at.TargetOffset, at.AckedAt = 1, 5, row.acked
+		r := newRig(t, at, 1, Plan{})
+		h := fresh
+		h.End = 5
+		r.hint(h)
+		r.feed(11, made{base: 10, numbers: []int{10}})
+		r.take(true, 0, 10)
+		r.ok(true, row.base)
+		require.Equal(t, row.told, r.told(events.DuplicatesPossible), name)
+	}
+}
+
 // The gap is found again each time that the lane reads from its checkpoint.
 func TestGapIsToldOnce(t *testing.T) {
 	t.Parallel()

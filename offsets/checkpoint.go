@@ -47,7 +47,8 @@ type Checkpoint struct {
 	Opened bool
 	// Clean says that the writer stopped with nothing in flight beyond SourceOffset. [Advance] takes nobody else's word for it.
 	Clean bool
-	// AckedAt is when the target last acknowledged anything of this id with acks=all. Zero when never.
+	// AckedAt is when the target last acknowledged anything of this id with acks=all. Zero when never, and where an epoch began behind records that the
+	// target had without an acknowledgement.
 	AckedAt time.Time
 	// Foreign says that SourceOffset was written by another program than Causeway, as an operator or uReplicator do where the store lets them.
 	// Of what was known before, ProducerID, ProducerEpoch and the topic ids are left (-1 and zero if there was no checkpoint); the next write

@@ -61,27 +61,34 @@ func Open(ctx context.Context, client *wire.Client, p route.Partition, committed
 // each shows the batches that have offsets from `from` to `to`, not including `to`, in order, until one is enough. What nobody may read of them is left
 // out: control batches, and aborted transactions of a log of which only what is committed is read.
 func (l Log) each(ctx context.Context, from, to route.Offset, show func(batch.Batch) (more bool, err error)) error {
+	_, err := l.walk(ctx, from, to, show)
+	return err
+}
+
+// walk is each, and says whether the log still has all that it ever had of what was gone through: not where a cleaner was at work, or where the first
+// records are deleted.
+func (l Log) walk(ctx context.Context, from, to route.Offset, show func(batch.Batch) (more bool, err error)) (whole bool, err error) {
 	at, to := max(from, l.Start), min(to, l.End)
 	if at >= to {
-		return nil
+		return from >= l.Start, nil
 	}
 	conn, err := l.client.Dial(ctx, l.broker)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer conn.Close()
-	r := &turn{log: l, conn: conn, pool: slab.NewPool(slab.NewBudget(fetchBytes), fetchBytes), to: to, show: show}
+	r := &turn{log: l, conn: conn, pool: slab.NewPool(slab.NewBudget(fetchBytes), fetchBytes), to: to, show: show, holed: from < l.Start}
 	for at < to && !r.enough {
 		next, err := r.fetch(ctx, at)
 		if err != nil {
-			return fmt.Errorf("read %s at %d: %w", l.partition, at, err)
+			return false, fmt.Errorf("read %s at %d: %w", l.partition, at, err)
 		}
 		if next == at && !r.enough {
-			return fmt.Errorf("read %s at %d of %d: nothing comes", l.partition, at, to) //nolint:err113 // can't be decided on
+			return false, fmt.Errorf("read %s at %d of %d: nothing comes", l.partition, at, to) //nolint:err113 // can't be decided on
 		}
 		at = next
 	}
-	return nil
+	return !r.holed, nil
 }
 
 // turn is one reading of a log.
@@ -93,6 +100,7 @@ type turn struct {
 	to      route.Offset
 	show    func(batch.Batch) (bool, error)
 	enough  bool
+	holed   bool // records that were there are not any more
 }
 
 // fetch shows what one fetch from `at` brings, and returns the position behind it.
@@ -127,6 +135,7 @@ func (r *turn) scan(records []byte, at route.Offset) (route.Offset, error) {
 		if b.NextOffset() <= at {
 			continue
 		}
+		r.holed = r.holed || b.BaseOffset() > at || !b.Control() && !b.Dense()
 		if keep && b.Records() > 0 && b.BaseOffset() < r.to {
 			more, err := r.show(b)
 			if err != nil {

@@ -1,16 +1,20 @@
 package survey
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/causeway-mirror/causeway/batch"
 	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/internal/slab"
+	"github.com/causeway-mirror/causeway/offsets"
 	"github.com/causeway-mirror/causeway/route"
 	"github.com/causeway-mirror/causeway/wire"
 )
@@ -157,5 +161,92 @@ func TestRecordsOfAProducerAreFound(t *testing.T) {
 		at, err := l.FirstLike(t.Context(), id, digestOf(number))
 		require.NoError(t, err)
 		require.Equal(t, want, at, number)
+	}
+}
+
+// What another filter has left is found at the source as long as that has all its records, and else not: a later record may be like one that is gone.
+func TestWhatAnotherFilterLeftIsFollowed(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	cl := b.writer()
+	for range 3 { // the same thrice
+		b.write(cl, 0, 10)
+	}
+	const most = 1 << 20
+	left := []uint64{digestOf(1), digestOf(3)}
+	from := route.Position{}
+	behind, found, err := b.open().Follow(t.Context(), from, left, most)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, route.Offset(4), behind.Offset)
+	_, found, err = b.open().Follow(t.Context(), from, append(left, digestOf(50)), most)
+	require.NoError(t, err)
+	require.False(t, found)
+	_, found, err = b.open().Follow(t.Context(), from, []uint64{digestOf(50)}, 1)
+	require.NoError(t, err)
+	require.False(t, found)
+
+	var upTo kadm.Offsets
+	upTo.AddOffset(part.Topic, part.Partition, 2, -1)
+	_, err = kadm.NewClient(cl).DeleteRecords(t.Context(), upTo)
+	require.NoError(t, err)
+	require.Equal(t, route.Offset(2), b.open().Start)
+	_, found, err = b.open().Follow(t.Context(), from, left, most)
+	require.NoError(t, err)
+	require.False(t, found, "the first record is taken for one of the second round")
+}
+
+// A cleaner leaves holes between batches and in them, which a transaction's end does not.
+func TestHolesInALogAreSeen(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	cl := b.writer()
+	for i := range 3 {
+		b.write(cl, 10*i, 10*i+10)
+	}
+	conn, err := b.client.Dial(t.Context(), b.open().broker)
+	require.NoError(t, err)
+	defer conn.Close()
+	pool := slab.NewPool(slab.NewBudget(fetchBytes), fetchBytes)
+	a, s, err := conn.FetchOne(t.Context(), wire.One{Partition: part, Pool: pool, Bytes: fetchBytes})
+	require.NoError(t, err)
+	defer s.Release()
+	first, rest, err := batch.Next(a.RecordBatches)
+	require.NoError(t, err)
+	_, third, err := batch.Next(rest)
+	require.NoError(t, err)
+	for name, row := range map[string]struct {
+		records []byte
+		holed   bool
+	}{
+		"all":                   {a.RecordBatches, false},
+		"the second is gone":    {slices.Concat(first, third), true},
+		"the first is gone":     {rest, true},
+		"the last is not there": {a.RecordBatches[:len(a.RecordBatches)-len(third)], false},
+	} {
+		r := &turn{to: 30, show: func(batch.Batch) (bool, error) { return true, nil }}
+		_, err := r.scan(row.records, 0)
+		require.NoError(t, err)
+		require.Equal(t, row.holed, r.holed, name)
+	}
+}
+
+// What the target has beyond a checkpoint is read to its end.
+func TestWhatIsBeyondACheckpointIsRead(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	cl := b.writer()
+	id, epoch, err := cl.ProducerID(t.Context())
+	require.NoError(t, err)
+	b.write(cl, 0, 10)
+	b.write(b.writer(), 100, 120)
+	b.write(cl, 10, 20) // at 30
+	at := offsets.Checkpoint{ProducerID: id, ProducerEpoch: epoch, Sequence: 5, TargetOffset: 5}
+	for n, known := range []int64{0, 15} {
+		digests, whole, err := b.open().Beyond(t.Context(), at, known)
+		require.NoError(t, err)
+		require.True(t, whole, n)
+		require.Len(t, digests, 15)
+		require.Equal(t, []uint64{digestOf(5), digestOf(19)}, []uint64{digests[0], digests[14]})
 	}
 }

@@ -1,0 +1,60 @@
+package connector
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/causeway-mirror/causeway/cluster"
+	"github.com/causeway-mirror/causeway/offsets"
+	"github.com/causeway-mirror/causeway/route"
+	"github.com/causeway-mirror/causeway/wire"
+)
+
+// A new filter begins behind what the old one has left on the target. Where that has lost what it acknowledged, the position there stays, or the loss
+// would not be noticed.
+func TestAnotherFilterHidesNoLossOfTheTarget(t *testing.T) {
+	t.Parallel()
+	kc, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	require.NoError(t, err)
+	t.Cleanup(kc.Close)
+	client, err := wire.NewClient(cluster.Config{Name: "dst", Bootstrap: kc.ListenAddrs()}, hclog.NewNullLogger())
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	writer, err := kgo.NewClient(kgo.SeedBrokers(kc.ListenAddrs()...), kgo.DefaultProduceTopic("t"))
+	require.NoError(t, err)
+	t.Cleanup(writer.Close)
+	for range 10 {
+		require.NoError(t, writer.ProduceSync(t.Context(), kgo.StringRecord("x")).FirstErr())
+	}
+	kc.ControlKey(int16(kmsg.DescribeProducers), func(kmsg.Request) (kmsg.Response, error, bool) {
+		kc.KeepControl()
+		r := kmsg.NewPtrDescribeProducersResponse()
+		one, p := kmsg.NewDescribeProducersResponseTopic(), kmsg.NewDescribeProducersResponseTopicPartition()
+		one.Topic, one.Partitions = "t", append(one.Partitions, p)
+		r.Topics = append(r.Topics, one)
+		return r, nil, true
+	})
+
+	c := idle(t, io.Discard)
+	c.source, c.target = client, client
+	pair, part := one(t, c, func(at *offsets.Checkpoint) { at.SourceOffset, at.AckedAt = 10, time.Unix(1_700_000_000, 0) })
+	m, err := client.Metadata(t.Context(), "t")
+	require.NoError(t, err)
+	pair.topic.Target, pair.target = "t", m.Topics["t"]
+	at := positionOf(t, c, part)
+	for _, row := range []struct{ stored, want route.Offset }{{8, 10}, {12, 12}} {
+		at.TargetOffset = row.stored
+		next, tell, err := c.sieved(t.Context(), pair, at, at)
+		require.NoError(t, err)
+		require.NotNil(t, tell)
+		require.Equal(t, row.want, next.TargetOffset)
+		require.Equal(t, route.Offset(10), next.SourceOffset)
+	}
+}
