@@ -28,11 +28,15 @@ func (c *pairs) Write(ctx context.Context, topics []Topic) error {
 }
 
 func (c *pairs) completed(topics []Topic) []Topic {
+	concerned := func(t Topic) bool { return c.replicas(t.Name) > 1 || len(t.First) > 0 }
+	if !slices.ContainsFunc(topics, concerned) {
+		return topics
+	}
 	s := c.State()
 	busy := s.held()
 	out := make([]Topic, len(topics))
 	for i, topic := range topics {
-		if out[i] = topic; c.replicas(topic.Name) > 1 || len(topic.First) > 0 {
+		if out[i] = topic; concerned(topic) {
 			out[i] = s.paired(topic, c.replicas(topic.Name) > 1, busy)
 		}
 	}
@@ -98,11 +102,14 @@ func (s *State) second(topic, before Topic, p route.Partition, owner string, bus
 }
 
 // promoted is the state with standbys in the place of owners that can't work, but for those that are waited for; changed are the topics of which that,
-// or a standby that is missing, must be written.
+// a standby that is missing, or that they shall have none any more, must be written.
 func (s *State) promoted(replicas func(topic string) int, waits func(worker string) bool) (next *State, changed map[string]Topic) {
 	changed = map[string]Topic{}
 	for name, topic := range s.Topics {
 		if replicas(name) < 2 {
+			if len(topic.First) > 0 {
+				changed[name] = topic.Clone()
+			}
 			continue
 		}
 		fixed := topic.Clone()
@@ -129,7 +136,7 @@ func (s *State) promoted(replicas func(topic string) int, waits func(worker stri
 	copied.Topics = maps.Clone(s.Topics)
 	maps.Copy(copied.Topics, changed)
 	for name, topic := range changed { // where nobody is there to stand by, nothing changes
-		if done := s.paired(topic, true, s.held()); done.sameWorkers(s.Topics[name]) {
+		if done := s.paired(topic, replicas(name) > 1, s.held()); done.sameWorkers(s.Topics[name]) {
 			delete(changed, name)
 		}
 	}

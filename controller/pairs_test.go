@@ -94,6 +94,22 @@ func TestHotStandbyTakesThePlaceOfAnOwnerThatIsGone(t *testing.T) {
 	require.Empty(t, changed, "there is nobody, and it is written again and again")
 }
 
+// TestHotStandbyEndsWithItsSetting has a topic that had standbys under an earlier configuration, and one to which somebody else has given two workers.
+func TestHotStandbyEndsWithItsSetting(t *testing.T) {
+	t.Parallel()
+	others := hot("a", "b")
+	others.Name, others.First = "others", nil
+	s := &State{Topics: map[string]Topic{"hot": hot("b", "a"), "others": others}, Workers: crewOf("a", "b")}
+	oneOf := func(string) int { return 1 }
+	next, changed := s.promoted(oneOf, nobodyIsWaitedFor)
+	require.Equal(t, []string{"hot"}, slices.Collect(maps.Keys(changed)))
+	done := next.paired(changed["hot"], false, next.held())
+	require.Equal(t, Assignment{0: {"b": Online}}, done.Assigned)
+	s.Topics["hot"] = done
+	_, changed = s.promoted(oneOf, nobodyIsWaitedFor)
+	require.Empty(t, changed, "it is written again and again")
+}
+
 // TestRecordOfATopicWithoutStandbysStaysAsItIs writes records with and without pairs.
 func TestRecordOfATopicWithoutStandbysStaysAsItIs(t *testing.T) {
 	t.Parallel()

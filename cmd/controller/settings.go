@@ -108,9 +108,7 @@ func fromNative(path string) (settings, error) {
 	}
 	s.coordination.Name, s.coordination.ZooKeeper = f.ControllerID("controller"), f.Coordination.ZooKeeper
 	s.coordination.Cluster, s.coordination.SessionTimeout = helix.Cluster(f.Coordination.Cluster), f.Coordination.SessionTimeout.Duration()
-	if f.Pairs() {
-		s.controller.Replicas = f.Replicas
-	}
+	s.controller.Replicas = f.Replicas // also where it is 1 for all: what was written before may have standbys
 	s.coordination.Overlap = r.Handover == native.HandoverOverlap
 	s.positions.Address, s.positions.Group = f.OffsetsZooKeeper(), f.Group()
 	s.compat = api.CompatConfig{Cluster: f.Coordination.Cluster, WorkerCapacity: workerCapacity, DedicatedRatio: dedicatedRatio}

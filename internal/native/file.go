@@ -186,16 +186,6 @@ func (f *File) Shared(topic string) bool {
 	return f.Controller.Rebalance.Handover == HandoverOverlap || f.Replicas(topic) > 1
 }
 
-// Pairs says that some topics have a hot standby.
-func (f *File) Pairs() bool {
-	for topic := range f.Route.Topics.Overrides {
-		if f.Replicas(topic) > 1 {
-			return true
-		}
-	}
-	return false
-}
-
 // Replicas is how many workers mirror each partition of a topic at once.
 func (f *File) Replicas(topic string) int { return max(1, f.Route.Topics.Overrides[topic].Replicas) }
 

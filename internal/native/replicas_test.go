@@ -13,15 +13,12 @@ func TestWhoMayHaveAPartitionAtOnce(t *testing.T) {
 	t.Parallel()
 	f := Default()
 	require.False(t, f.Shared("orders"))
-	require.False(t, f.Pairs())
 	require.Equal(t, 1, f.Replicas("orders"))
 	f.Route.Topics.Overrides = map[string]handler.TopicConfig{"orders": {Replicas: 2}, "clicks": {}}
 	require.True(t, f.Shared("orders"))
 	require.False(t, f.Shared("clicks"))
-	require.True(t, f.Pairs())
 	require.Equal(t, 2, f.Replicas("orders"))
 	f = Default()
 	f.Controller.Rebalance.Handover = HandoverOverlap
 	require.True(t, f.Shared("clicks"), "while it moves")
-	require.False(t, f.Pairs())
 }
