@@ -51,7 +51,11 @@ func (b *beginners) Begun(topic, partition, worker string) bool {
 	who := beginner{worker, route.Partition{Topic: topic, Partition: int32(n)}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.wanted[who] = time.Now()
+	now := time.Now()
+	if now.Sub(b.wanted[who]) > beginKept { // what it said when the partition came to it before says nothing of now
+		delete(b.begun, who)
+	}
+	b.wanted[who] = now
 	select {
 	case b.kick <- struct{}{}:
 	default:

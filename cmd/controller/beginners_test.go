@@ -43,3 +43,18 @@ func TestNewOwnerIsAskedWhetherItHasBegun(t *testing.T) {
 	require.False(t, b.Begun("orders", "0", "w2"), "a worker without an address")
 	require.True(t, b.Begun("orders", "zero", "w1"), "no partition of ours holds anybody up")
 }
+
+// TestNewOwnerThatHadThePartitionBeforeIsAskedAgain moves a partition away and back.
+func TestNewOwnerThatHadThePartitionBeforeIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBeginners(addresses{}, nil, hclog.NewNullLogger())
+	require.False(t, b.Begun("orders", "0", "w1"))
+	for who := range b.wanted {
+		b.begun[who] = true
+	}
+	require.True(t, b.Begun("orders", "0", "w1"))
+	for who := range b.wanted {
+		b.wanted[who] = time.Now().Add(-time.Hour)
+	}
+	require.False(t, b.Begun("orders", "0", "w1"), "what it said an hour ago holds")
+}
