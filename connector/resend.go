@@ -28,13 +28,14 @@ func (c *Connector) resent(ctx context.Context, t *pair, at, next offsets.Checkp
 	if err != nil {
 		return at, nil, fmt.Errorf("target: %w", err)
 	}
-	what := fmt.Sprintf("loss of %d/%d before %d at a target that ends at %d", at.ProducerID, at.ProducerEpoch, at.SourceOffset, target.End)
-	if err := c.renewals.undecided(at.Partition, what); err != nil {
-		return at, nil, err
-	}
 	last, err := target.LastOf(ctx, at.ProducerID)
 	if err != nil {
 		return at, nil, fmt.Errorf("target: %w", err)
+	}
+	what := fmt.Sprintf("loss of %d/%d before %d at a target that ends with sequence %d in epoch %d of it", at.ProducerID, at.ProducerEpoch, at.SourceOffset,
+		last.Sequence, last.Epoch) // not where it ends: others may write to it all the time
+	if err := c.renewals.undecided(at.Partition, what); err != nil {
+		return at, nil, err
 	}
 	if err := c.replicated(ctx, t, to, at, last); err != nil {
 		return at, nil, err
