@@ -176,7 +176,9 @@ func (w *Watch) Announce(ctx context.Context, topic string, producers ...int64) 
 	w.rounds.Lock()
 	defer w.rounds.Unlock()
 	c := w.topics[topic]
+	var before ids
 	if c != nil {
+		before = c.ids
 		c.ids = c.ids.with(producers...)
 	}
 	if !w.cfg.Drop {
@@ -193,17 +195,44 @@ func (w *Watch) Announce(ctx context.Context, topic string, producers ...int64) 
 		return why
 	}
 	c.declared = true
-	if wanted := w.wanted(map[string]string{topic: c.target}, false); len(wanted) > 0 {
-		if err := w.write(ctx, wanted); err != nil {
+	if notes := w.wanted(map[string]string{topic: c.target}, false); len(notes) > 0 {
+		if err := w.write(ctx, notes); err != nil {
 			return fmt.Errorf("loops: drop: leave a marker with the producer ids of topic %s on the target: %w", topic, err)
 		}
 	}
+	wanted := c.ids
 	for _, h := range w.stored[c.target].Hops {
-		if w.mine(h, topic) && len(c.ids.with(h.Producers...)) == len(h.Producers) {
+		if !w.mine(h, topic) {
+			continue
+		}
+		if len(c.ids.with(h.Producers...)) == len(h.Producers) {
 			return nil
 		}
+		before = before.with(h.Producers...)
 	}
-	return fmt.Errorf("%w: topic %s has %d, for which there is no room", ErrUnannounced, topic, len(c.ids))
+	c.ids = before // nothing is sent with the others
+	return fmt.Errorf("%w: topic %s has %d, for which there is no room", ErrUnannounced, topic, len(wanted))
+}
+
+// shorter is a target's marker for which there is no room as it should be. Of producer ids it loses those of what was left out, but never those of
+// what is written here, or what this route brings would be copied back: rather it stays as it is.
+func (w *Watch) shorter(target string, hops []Hop) (text string, cut bool) {
+	for i := range hops {
+		hops[i].Leaves = nil
+	}
+	text, cut = Format(hops, MaxBytes)
+	m, _ := Parse(text) // an empty one is none
+	for _, h := range w.stored[target].Hops {
+		if c := w.topics[h.Topic]; c == nil || c.target != target || !w.mine(h, h.Topic) {
+			continue
+		}
+		if !slices.ContainsFunc(m.Hops, func(o Hop) bool {
+			return w.mine(o, h.Topic) && len(ids(h.Producers).with(o.Producers...)) == len(o.Producers)
+		}) {
+			return w.texts[target], true
+		}
+	}
+	return text, cut
 }
 
 // lookAgain reads the markers that must be known before a topic begins of which batches are dropped: the source's, if they were not read, and

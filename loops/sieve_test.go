@@ -113,6 +113,9 @@ func TestIDThatCannotBeNamedIsAnError(t *testing.T) {
 			many[i] = int64(1_000_000 + i)
 		}
 		require.ErrorIs(t, m.Announce(t.Context(), "t", many...), ErrUnannounced)
+		m.review(t.Context())
+		require.Contains(t, w["B"].notes[Group("@A@B@1")]["t"], `"producers":[1,`, "what it is written with is not named any more")
+		require.NoError(t, m.Announce(t.Context(), "t", 2), "ids for which there is no room were kept")
 	})
 }
 

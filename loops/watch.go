@@ -383,6 +383,9 @@ func (w *Watch) wanted(topics map[string]string, tidy bool) map[string]string {
 	for target, hops := range hops {
 		slices.SortFunc(hops, func(a, b Hop) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Topic, b.Topic)) })
 		text, cut := Format(hops, MaxBytes)
+		if cut && w.cfg.Drop {
+			text, cut = w.shorter(target, hops)
+		}
 		if cut && !w.cut[target] {
 			w.log.Warn("a topic came here on more ways than a marker can tell: loops of many clusters may not be noticed", "topic", target)
 		}
