@@ -51,6 +51,7 @@ type Line struct {
 	// spilling: what is fetched goes to disk, and the lane is served from there.
 	spilling bool
 	hole     route.Offset // up to here the source serves the lane, since the disk does not have it; 0 = not so
+	holed    uint32       // the lane's generation that this is so for: one that is read again gets from the disk first what lies before
 	extent   route.Extent
 	disk     Spilled // after the last step
 	closed   bool
@@ -273,7 +274,7 @@ func (l *Line) Want() (at route.Position, generation uint32, maxBytes int32) {
 	if l.lane != nil && (!l.spilling || l.hole > 0) {
 		at, generation, maxBytes := l.lane.Want()
 		switch {
-		case l.spilling && at.Offset < l.hole && maxBytes > 0:
+		case l.spilling && at.Offset < l.hole && generation == l.holed && maxBytes > 0:
 			return at, generation<<kinds | forHole, maxBytes
 		case l.spilling:
 		case at.Offset >= l.next.Offset:
@@ -324,11 +325,16 @@ func (l *Line) Append(generation uint32, s *slab.Slab, batches []batch.Batch, ne
 	case l.lane == nil:
 	case kind == forLane && !l.spilling:
 		l.lane.Append(generation, s, batches, next, x)
-	case kind == forHole && l.hole > 0:
+	case kind == forHole && l.inHoleLocked(generation):
 		batches, next = before(l.hole, batches, next)
 		l.lane.Append(generation, s, batches, next, x)
 		l.spool.enqueue(l)
 	}
+}
+
+// inHoleLocked says that a fetch for the lane's generation may still be what the disk does not have.
+func (l *Line) inHoleLocked(generation uint32) bool {
+	return l.hole > 0 && generation == l.holed&(1<<(32-kinds)-1)
 }
 
 // before cuts off what begins at or behind an offset.
@@ -403,7 +409,9 @@ func (l *Line) Fail(generation uint32, f *route.Fault) {
 		l.spool.deps.Log.Warn("the source can't be read on to disk", "topic", l.partition.Topic, "partition", l.partition.Partition,
 			"offset", int64(l.next.Offset), "err", f)
 	case l.lane == nil:
-	case kind == forHole && l.hole > 0 && f.Extent.Start > l.hole:
+	case kind == forHole && !l.inHoleLocked(generation): // of what the disk has
+		l.wake()
+	case kind == forHole && f.Extent.Start > l.hole:
 		g := *f
 		g.Extent.Start = l.hole // what lies behind is on disk
 		l.lane.Fail(generation, &g)

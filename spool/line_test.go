@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/causeway-mirror/causeway/events"
+	"github.com/causeway-mirror/causeway/mirror"
 	"github.com/causeway-mirror/causeway/route"
 )
 
@@ -232,6 +233,41 @@ func TestGapOnTheWayToDisk(t *testing.T) {
 	for at := route.Offset(0); at < r.end; at += perBatch {
 		require.Equal(t, at < gap || at >= gap+10*perBatch, r.lane.got[at], "%d", at)
 	}
+}
+
+// A lane that was read again while it waited for the source to close a hole was told that the source has what lies before no more, as long as no
+// worker had come to it: what was on disk was skipped.
+func TestLaneThatIsReadAgainBeforeAHoleGetsFromDiskWhatIsThere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.join()
+	r.spilled(50)
+	gap := r.end
+	r.grow(10)
+	r.start = r.end
+	r.spilled(50)
+	r.lane.back()
+	require.Eventually(t, func() bool { return r.line.holeEnds() == gap+10*perBatch }, 20*time.Second, time.Millisecond, "not come to the gap")
+	_, stale, _ := r.line.Want()
+	r.line.stepping.Lock() // all workers are busy
+	r.lane.away()          // nothing was acknowledged
+	r.lane.back()
+	r.fetch()
+	r.line.Fail(stale, &route.Fault{Class: route.SourceChanged, Code: mirror.CodeOutOfRange, Extent: route.Extent{Start: r.start}})
+	r.line.stepping.Unlock()
+	require.Empty(t, r.lane.faults)
+	r.drained()
+	require.Len(t, r.lane.faults, 1)
+	for at := route.Offset(0); at < r.end; at += perBatch {
+		require.Equal(t, at < gap || at >= gap+10*perBatch, r.lane.got[at], "%d", at)
+	}
+}
+
+// holeEnds is up to where the source serves the lane.
+func (l *Line) holeEnds() route.Offset {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hole
 }
 
 // Everything goes over the disk where no partition may hold anything in memory.

@@ -396,7 +396,7 @@ func (l *Line) missing(next, at route.Offset) {
 		return
 	}
 	l.mu.Lock()
-	l.hole = next
+	l.hole, l.holed = next, l.served
 	l.mu.Unlock()
 	l.wake()
 }
