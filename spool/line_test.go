@@ -170,6 +170,21 @@ func TestFullDiskHoldsTheSourceBack(t *testing.T) {
 	r.drained()
 	r.whole(0)
 	require.Empty(t, r.lane.faults)
+	require.Empty(t, r.told(events.SpillFailed))
+}
+
+// What came while a write that found no room was taken back stayed in line behind it, did not adjoin, and was told as a disk that fails.
+func TestFullDiskIsNoneThatFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(cfg *Config) { cfg.Spill.MaxBytes, cfg.Retry = 40*batchBytes, time.Millisecond })
+	r.join()
+	r.grow(100_000)
+	r.lane.away()
+	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {
+		r.fetch()
+	}
+	require.Len(t, r.told(events.DiskFull), 1)
+	require.Empty(t, r.told(events.SpillFailed))
 }
 
 // damage changes a byte in the middle of the second file.

@@ -189,9 +189,9 @@ func (l *Line) write(ctx context.Context) error {
 
 // again has what could not be written fetched again after a while.
 func (l *Line) again() {
-	l.drop()
 	at := route.Position{Offset: l.queue.Stats().Next, LeaderEpoch: l.lastEpoch()}
 	l.mu.Lock()
+	l.dropLocked() // it begins behind what could not be written
 	l.next = at
 	l.generation++
 	l.barred = time.Now().Add(l.spool.cfg.Retry)
