@@ -26,6 +26,9 @@ import (
 // defaultPorts is how many ports brokers have without --port-range.
 const defaultPorts = 100
 
+// lastPort is the highest that there is.
+const lastPort = 65535
+
 // gatewayCommand shows a cluster on one host.
 type gatewayCommand struct {
 	settingFlags // of which it has those of the log
@@ -181,8 +184,10 @@ func (c *gatewayCommand) portBounds() (b bounds, err error) {
 		return b, fault("--port-range", c.ports, "has no meaning with --broker-names: all are on one port")
 	case c.ports == "" && front == 0:
 		return b, nil
+	case c.ports == "" && c.cfg.Names == "" && front >= lastPort:
+		return b, fault("--listen", c.listen, "has no ports behind it that brokers could have: give --port-range")
 	case c.ports == "":
-		return bounds{front + 1, min(front+defaultPorts, 65535)}, nil
+		return bounds{front + 1, min(front+defaultPorts, lastPort)}, nil
 	}
 	first, last, _ := strings.Cut(c.ports, "-")
 	low, errLow := strconv.ParseUint(first, 10, 16)

@@ -46,6 +46,7 @@ func TestGatewayTellsAllFaultsAtOnce(t *testing.T) {
 		`--tls-client-ca "c": needs --tls-cert`:                     {"--tls-client-ca", "c"},
 		`--upstream-config "none": `:                                {"--upstream-config", "none"},
 		`--advertise "gate:1": must be a host without a port`:       {"--advertise", "gate:1"},
+		`--listen "127.0.0.1:65535": has no ports behind it`:        {"--upstream", "a:1", "--advertise", "b", "--listen", "127.0.0.1:65535"},
 		`--listen "256.0.0.1:1": `:                                  {"--upstream", "a:1", "--advertise", "b", "--listen", "256.0.0.1:1"},
 		`--max-connections-of "1.2.3.4=-1": must be an IP address,`: {"--max-connections-of", "1.2.3.4=-1"},
 	} {
