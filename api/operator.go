@@ -202,5 +202,8 @@ func misread(err error) string {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return "the body is not JSON: " + syntax.Error()
 	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // whose words are about Go's types
+		return "the body is not what it should be: " + wrong.Value + " in place of an object"
+	}
 	return "the body is not what it should be: " + strings.TrimPrefix(err.Error(), "json: ")
 }

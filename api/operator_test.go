@@ -232,7 +232,7 @@ func TestWhatOperatorsCannotMeanIsNamed(t *testing.T) {
 		{"PUT", part + "/limits", `{"records_per_second":-5}`, "records_per_second: -5: must not be negative; 0 = none"},
 		{"PUT", part + "/limits", `{"bytes_per_second":"many"}`, "bytes_per_second: string: must be a number"},
 		{"PUT", "/api/v1/topics/orders/limits", `{"bytes":5}`, `unknown field \"bytes\"`},
-		{"PUT", "/api/v1/topics/orders/limits", `[]`, "the body is not what it should be"},
+		{"PUT", "/api/v1/topics/orders/limits", `[]`, `the body is not what it should be: array in place of an object"`},
 		{"PUT", "/api/v1/topics/orders/limits", `topic=orders`, "the body is not JSON: "},
 	} {
 		o := &fakeOperator{}
