@@ -92,7 +92,7 @@ func (c *checker) keep(n *yaml.Node, size int, turn func(i int) bool) bool {
 // pairs checks the values of a mapping, which the caller judges one by one, and reports keys that stand twice.
 func (c *checker) pairs(n *yaml.Node, key string, value func(name, value *yaml.Node) bool) bool {
 	if n.Kind != yaml.MappingNode {
-		c.fault(n, key, "want keys and values, got %s", c.show(n))
+		c.fault(n, key, "want keys and values, got %s", c.show(n, key))
 		return false
 	}
 	first, twice := map[string]*yaml.Node{}, map[string]bool{}
@@ -144,7 +144,7 @@ func (c *checker) entries(n *yaml.Node, t reflect.Type, key string) bool {
 
 func (c *checker) items(n *yaml.Node, t reflect.Type, key string) bool {
 	if n.Kind != yaml.SequenceNode {
-		c.fault(n, key, "want a list, got %s", c.show(n))
+		c.fault(n, key, "want a list, got %s", c.show(n, key))
 		return false
 	}
 	return c.keep(n, 1, func(i int) bool { return c.check(n.Content[i], t.Elem(), key+"["+strconv.Itoa(i)+"]") })
@@ -153,7 +153,7 @@ func (c *checker) items(n *yaml.Node, t reflect.Type, key string) bool {
 // text checks a value whose type reads text, as Bytes and Duration do.
 func (c *checker) text(n *yaml.Node, t reflect.Type, key string) bool {
 	if n.Kind != yaml.ScalarNode {
-		c.fault(n, key, "want one value, got %s", c.show(n))
+		c.fault(n, key, "want one value, got %s", c.show(n, key))
 		return false
 	}
 	c.asString(n)
@@ -169,7 +169,7 @@ func (c *checker) text(n *yaml.Node, t reflect.Type, key string) bool {
 func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) bool {
 	if t.Kind() == reflect.String {
 		if n.Kind != yaml.ScalarNode {
-			c.fault(n, key, "want one value, got %s", c.show(n))
+			c.fault(n, key, "want one value, got %s", c.show(n, key))
 			return false
 		}
 		c.asString(n)
@@ -177,7 +177,7 @@ func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) bool {
 		n.Tag, n.Style = "", 0 // quotes are needed around ${…} inside { }, also where it stands for a number
 	}
 	if describe(t) == wholeNumber && n.ShortTag() == "!!float" { // yaml would cut it
-		c.fault(n, key, "want %s, got %s", wholeNumber, c.show(n))
+		c.fault(n, key, "want %s, got %s", wholeNumber, c.show(n, key))
 		return false
 	}
 	err := n.Decode(reflect.New(t).Interface())
@@ -185,7 +185,7 @@ func (c *checker) leaf(n *yaml.Node, t reflect.Type, key string) bool {
 	switch {
 	case err == nil:
 	case errors.As(err, &typed) && n.Kind == yaml.ScalarNode:
-		c.fault(n, key, "want %s, got %s", describe(t), c.show(n))
+		c.fault(n, key, "want %s, got %s", describe(t), c.show(n, key))
 	default:
 		c.refuse(n, key, err.Error())
 	}
@@ -207,8 +207,8 @@ func (c *checker) asString(n *yaml.Node) {
 	}
 }
 
-// show gives a node for an error, without what came from the environment.
-func (c *checker) show(n *yaml.Node) string {
+// show gives a node for an error, without what came from the environment, and without the text of a file that has no keys at all.
+func (c *checker) show(n *yaml.Node, key string) string {
 	switch before, ok := c.expanded[n]; {
 	case ok:
 		return "what " + before + " stands for"
@@ -216,6 +216,8 @@ func (c *checker) show(n *yaml.Node) string {
 		return "keys and values"
 	case n.Kind == yaml.SequenceNode:
 		return "a list"
+	case key == "":
+		return "text" // another file than was meant, which may hold a secret
 	default:
 		return strconv.Quote(n.Value)
 	}

@@ -108,6 +108,7 @@ func TestFaults(t *testing.T) {
 		{"one for list", "source: {bootstrap: a:1}", `line 1: source.bootstrap: want a list, got "a:1"`},
 		{"one for map", "mapping: x", `line 1: mapping: want keys and values, got "x"`},
 		{"list for struct", "source: [a]", `line 1: source: want keys and values, got a list`},
+		{"another file", "a-secret", `line 1: want keys and values, got text`},
 		{"whole document", "[a]", `line 1: want keys and values, got a list`},
 		{"size", "memory: lots", `line 1: memory: want a size such as 64KiB or 256MiB, got "lots"`},
 		{"map for size", "memory: {}", `line 1: memory: want one value, got keys and values`},
