@@ -16,6 +16,11 @@ func asUsed(cmd *cobra.Command, given []string) error {
 	for _, name := range names[min(len(given), len(names)):] {
 		faults = append(faults, fmt.Errorf("%s: must be given", name))
 	}
+	for i, name := range names[:min(len(given), len(names))] {
+		if given[i] == "" || name != "FILE" && (given[i] == "." || given[i] == "..") { // as part of a path it would ask for something else
+			faults = append(faults, fmt.Errorf("%s %q: is no name", name, given[i]))
+		}
+	}
 	for _, surplus := range given[min(len(given), len(names)):] {
 		faults = append(faults, fmt.Errorf("unexpected argument %q%s", surplus, howSwitched(cmd)))
 	}

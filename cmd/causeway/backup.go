@@ -69,7 +69,7 @@ func newBackup(stdout io.Writer) *cobra.Command {
 		}),
 	}
 	c.flag(cmd)
-	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, instead of the standard output")
+	cmd.Flags().VarP((*outputFile)(&file), "output", "o", "`FILE` to write, instead of the standard output")
 	return cmd
 }
 

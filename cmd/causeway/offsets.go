@@ -109,7 +109,7 @@ func newOffsetsExport(stdout io.Writer) *cobra.Command {
 	}
 	c.flag(cmd)
 	cmd.Flags().StringVar(&topic, "topic", "", "only those of this topic")
-	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, instead of the standard output")
+	cmd.Flags().VarP((*outputFile)(&file), "output", "o", "`FILE` to write, instead of the standard output")
 	return cmd
 }
 

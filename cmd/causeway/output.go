@@ -36,6 +36,27 @@ func (o *output) Set(text string) error {
 	}
 }
 
+// outputFile is where a command that always writes JSON writes it. It is a flag value, so that who asks for a form, as of a read, finds no file of
+// that name later.
+type outputFile string
+
+// String gives the file.
+func (f *outputFile) String() string { return string(*f) }
+
+// Type names the value in help texts.
+func (*outputFile) Type() string { return "FILE" }
+
+// Set takes a file.
+func (f *outputFile) Set(text string) error {
+	switch text {
+	case "table", "json", "yaml":
+		return fmt.Errorf("is the name of a file here, and JSON it always is; ./%s if it is meant", text)
+	default:
+		*f = outputFile(text)
+		return nil
+	}
+}
+
 func (o *output) flag(cmd *cobra.Command) {
 	*o = "table"
 	cmd.Flags().VarP(o, "output", "o", "form of the answer")
@@ -105,6 +126,7 @@ func newTable(w io.Writer) *table {
 func (t *table) row(cells ...string) {
 	shown := make([]string, len(cells))
 	for i, cell := range cells {
+		cell = strings.ReplaceAll(cell, "\n", "; ") // several faults are one reason, and one row
 		if shown[i] = cell; i < len(cells)-1 && !strings.HasPrefix(cell, escape) {
 			shown[i] = shortened(cell)
 		}

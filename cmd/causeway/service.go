@@ -261,9 +261,13 @@ func (v *service) Excluded() []api.Excluded {
 // WaitCaughtUp is the mirror's, but before the first discovery nothing is known to wait for, and what cannot be mirrored never catches up.
 func (v *service) WaitCaughtUp(ctx context.Context, topic string, lag int64) (present int64, ok bool, err error) {
 	select {
-	case <-v.discovery.found():
-	case <-ctx.Done():
-		return 0, false, errors.New("the topics of the source are not known yet")
+	case <-v.discovery.found(): // even if there is no time left to ask more
+	default:
+		select {
+		case <-v.discovery.found():
+		case <-ctx.Done():
+			return 0, false, errors.New("the topics of the source are not known yet")
+		}
 	}
 	if err = v.discovery.lacking(topic); err != nil {
 		return 0, false, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +27,7 @@ type translation struct {
 func newOffsetsTranslate(stdout io.Writer) *cobra.Command {
 	var t translation
 	cmd := &cobra.Command{
-		Use: "translate", Short: "Find source offsets, or a consumer group's, on the target", Args: asUsed,
+		Use: "translate", Short: "Find source offsets, or a consumer group's, on the target", Args: groupOrOffset,
 		RunE: action(func(ctx context.Context) error { return t.run(ctx, stdout) }),
 	}
 	t.client.flag(cmd)
@@ -35,10 +36,28 @@ func newOffsetsTranslate(stdout io.Writer) *cobra.Command {
 	cmd.Flags().Int32Var(&t.part, "partition", 0, "its partition")
 	cmd.Flags().Int64Var(&t.offset, "offset", 0, "the source `OFFSET` from which on a reader would read")
 	cmd.Flags().StringVar(&t.group, "group", "", "consumer group of the source, whose committed offsets are translated")
-	cmd.MarkFlagsOneRequired("group", "topic")
-	cmd.MarkFlagsMutuallyExclusive("group", "topic")
-	cmd.MarkFlagsRequiredTogether("topic", "offset")
 	return cmd
+}
+
+// groupOrOffset wants a group, or a topic and an offset.
+func groupOrOffset(cmd *cobra.Command, given []string) error {
+	faults := []error{asUsed(cmd, given)}
+	changed := cmd.Flags().Changed
+	switch {
+	case changed("group"):
+		for _, name := range []string{"topic", "partition", "offset"} {
+			if changed(name) {
+				faults = append(faults, fmt.Errorf("--%s: does not go with --group", name))
+			}
+		}
+	case !changed("topic") && !changed("offset"):
+		faults = append(faults, errors.New("--group, or --topic and --offset: must be given"))
+	case !changed("topic"):
+		faults = append(faults, errors.New("--topic: must be given"))
+	case !changed("offset"):
+		faults = append(faults, errors.New("--offset: must be given"))
+	}
+	return errors.Join(faults...)
 }
 
 func (t *translation) run(ctx context.Context, stdout io.Writer) error {
@@ -75,6 +94,9 @@ func (t *translation) run(ctx context.Context, stdout io.Writer) error {
 		}
 	}); err != nil {
 		return err
+	}
+	if len(all) == 0 { // Kafka does not tell a group without offsets from one that there is not
+		return fault("--group", t.group, "has committed no offset in a partition that is mirrored here")
 	}
 	for i := range all {
 		if all[i].TargetOffset < 0 {

@@ -86,6 +86,9 @@ func (number) Type() string { return "number" }
 // Set takes a number.
 func (n number) Set(text string) error {
 	v, err := strconv.ParseInt(text, 10, 32)
+	if errors.Is(err, strconv.ErrRange) {
+		return err // worded as that of other numbers
+	}
 	if err != nil || v < int64(n.least) {
 		return fmt.Errorf("must be a whole number of at least %d", n.least)
 	}
