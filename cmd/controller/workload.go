@@ -59,6 +59,8 @@ type sight struct {
 	silent   map[string]time.Time // those of them that did not this time
 	// excluded are the topics that workers don't copy although they have partitions of them, each with the reason.
 	excluded map[string]string
+	// spilled is what each worker has on disk; of one that is silent what it said last, since that is there still.
+	spilled map[string][]route.Partition
 }
 
 // reports are what workers said of one partition: while it moves, two may have it.
@@ -111,17 +113,12 @@ func (c *crew) Silent() map[string]time.Time {
 	return nil
 }
 
-// Spilled implements controller.Pulse.
+// Spilled implements controller.Pulse; not to be changed.
 func (c *crew) Spilled() map[string][]route.Partition {
-	spilled := map[string][]route.Partition{}
-	for p, said := range c.seen() {
-		for i := range said {
-			if said[i].SpilledBytes > 0 {
-				spilled[said[i].Worker] = append(spilled[said[i].Worker], p)
-			}
-		}
+	if last := c.last.Load(); last != nil {
+		return last.spilled
 	}
-	return spilled
+	return nil
 }
 
 // look asks all workers at once, and keeps what they say. Of one that does not answer nothing is kept, since it may be gone; an error means that
@@ -182,12 +179,14 @@ func (c *crew) ask(ctx context.Context, addresses map[string]controller.Whereabo
 		mu     sync.Mutex
 		now    = &sight{parts: map[route.Partition]reports{}, answered: map[string]time.Time{}, silent: map[string]time.Time{}, excluded: map[string]string{}}
 		before = map[string]time.Time{}
+		kept   map[string][]route.Partition
 		faults []error
 		asking sync.WaitGroup
 	)
 	if last := c.last.Load(); last != nil {
-		before = last.answered
+		before, kept = last.answered, last.spilled
 	}
+	now.spilled = map[string][]route.Partition{}
 	slots := make(chan struct{}, workersAtOnce)
 	for id, at := range addresses {
 		asking.Go(func() {
@@ -206,11 +205,15 @@ func (c *crew) ask(ctx context.Context, addresses map[string]controller.Whereabo
 				faults = append(faults, fmt.Errorf("worker %s: %w", id, err))
 				if at, known := before[id]; known {
 					now.answered[id], now.silent[id] = at, at
+					now.spilled[id] = kept[id]
 				}
 			}
 			for _, p := range items {
 				at := route.Partition{Topic: p.Topic, Partition: p.Partition}
 				now.parts[at] = append(now.parts[at], p)
+				if p.SpilledBytes > 0 {
+					now.spilled[id] = append(now.spilled[id], at)
+				}
 			}
 			for _, e := range left {
 				now.excluded[e.Topic] = e.Reason

@@ -102,6 +102,7 @@ func TestAWorkerThatStopsAnsweringIsSilentAndNothingOfItIsKept(t *testing.T) {
 	require.Len(t, c.seen(), 1)
 	require.Len(t, c.Silent(), 1)
 	require.Contains(t, c.Silent(), "w2")
+	require.Equal(t, map[string][]route.Partition{"w2": {{Topic: "clicks"}}}, c.Spilled(), "what it has on disk is there still")
 	require.Zero(t, c.quiet("w2"), "one answer that is late is no news")
 	long := time.Now().Add(-20500 * time.Millisecond)
 	c.last.Load().answered["w2"] = long
