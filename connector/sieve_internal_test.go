@@ -18,12 +18,18 @@ import (
 	"github.com/causeway-mirror/causeway/wire"
 )
 
-// copiedOnto is a topic of one partition that is copied onto itself, on a broker that names no producers.
-func copiedOnto(t *testing.T) (*Connector, *pair, *partition, *kfake.Cluster) {
+// taciturn is a broker that names no producers.
+func taciturn(t *testing.T) *kfake.Cluster {
 	t.Helper()
 	kc, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	require.NoError(t, err)
 	t.Cleanup(kc.Close)
+	return kc
+}
+
+// copiedOnto is a topic of one partition that is copied onto itself.
+func copiedOnto(t *testing.T, kc *kfake.Cluster) (*Connector, *pair, *partition) {
+	t.Helper()
 	client, err := wire.NewClient(cluster.Config{Name: "dst", Bootstrap: kc.ListenAddrs()}, hclog.NewNullLogger())
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
@@ -41,7 +47,7 @@ func copiedOnto(t *testing.T) (*Connector, *pair, *partition, *kfake.Cluster) {
 	m, err := client.Metadata(t.Context(), "t")
 	require.NoError(t, err)
 	pair.topic.Target, pair.target = "t", m.Topics["t"]
-	return c, pair, part, kc
+	return c, pair, part
 }
 
 func writerTo(t *testing.T, kc *kfake.Cluster) *kgo.Client {
@@ -63,7 +69,8 @@ func writeNumbers(t *testing.T, writer *kgo.Client, n int) {
 // would not be noticed.
 func TestAnotherFilterHidesNoLossOfTheTarget(t *testing.T) {
 	t.Parallel()
-	c, pair, part, kc := copiedOnto(t)
+	kc := taciturn(t)
+	c, pair, part := copiedOnto(t, kc)
 	writer := writerTo(t, kc)
 	writeNumbers(t, writer, 10)
 	at := positionOf(t, c, part)
@@ -80,7 +87,8 @@ func TestAnotherFilterHidesNoLossOfTheTarget(t *testing.T) {
 // What a target has lost is looked for in the whole source where it is not in its place. That is not done again for what others write to the target.
 func TestLossThatCannotBeToldIsNotLookedForAgain(t *testing.T) {
 	t.Parallel()
-	c, pair, part, kc := copiedOnto(t)
+	kc := taciturn(t)
+	c, pair, part := copiedOnto(t, kc)
 	writer := writerTo(t, kc)
 	writeNumbers(t, writer, 10)
 	at := positionOf(t, c, part)

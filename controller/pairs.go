@@ -112,19 +112,7 @@ func (s *State) promoted(replicas func(topic string) int, waits func(worker stri
 			}
 			continue
 		}
-		fixed := topic.Clone()
-		whole := true
-		for p, workers := range topic.Assigned {
-			owner := topic.Owner(p)
-			usable := s.Workers[owner].usable()
-			for id := range workers {
-				if id != owner && !usable && s.Workers[id].usable() && !waits(owner) {
-					fixed.First[p], whole = id, false
-				}
-				whole = whole && (id == owner || s.Workers[id].usable())
-			}
-			whole = whole && (len(workers) > 1 || topic.Off(p))
-		}
+		fixed, whole := s.replaced(topic, waits)
 		if !whole {
 			changed[name] = fixed
 		}
@@ -141,6 +129,23 @@ func (s *State) promoted(replicas func(topic string) int, waits func(worker stri
 		}
 	}
 	return &copied, changed
+}
+
+// replaced is a topic with standbys in the place of owners that can't work and are not waited for; whole says that nothing of it is to be written.
+func (s *State) replaced(topic Topic, waits func(worker string) bool) (fixed Topic, whole bool) {
+	fixed, whole = topic.Clone(), true
+	for p, workers := range topic.Assigned {
+		owner := topic.Owner(p)
+		usable := s.Workers[owner].usable()
+		for id := range workers {
+			if id != owner && !usable && s.Workers[id].usable() && !waits(owner) {
+				fixed.First[p], whole = id, false
+			}
+			whole = whole && (id == owner || s.Workers[id].usable())
+		}
+		whole = whole && (len(workers) > 1 || topic.Off(p))
+	}
+	return fixed, whole
 }
 
 // sameWorkers says that each partition has the same workers, and the same of them as owner.

@@ -381,19 +381,25 @@ func (w *Watch) wanted(topics map[string]string, tidy bool) map[string]string {
 	}
 	out := map[string]string{}
 	for target, hops := range hops {
-		slices.SortFunc(hops, func(a, b Hop) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Topic, b.Topic)) })
-		text, cut := Format(hops, MaxBytes)
-		if cut && w.cfg.Drop {
-			text, cut = w.shorter(target, hops)
-		}
-		if cut && !w.cut[target] {
-			w.log.Warn("a topic came here on more ways than a marker can tell: loops of many clusters may not be noticed", "topic", target)
-		}
-		if w.cut[target] = cut; text != w.texts[target] {
+		if text := w.marker(target, hops); text != w.texts[target] {
 			out[target] = text
 		}
 	}
 	return out
+}
+
+// marker is the text of a target's marker. That not all has room in it is told once.
+func (w *Watch) marker(target string, hops []Hop) string {
+	slices.SortFunc(hops, func(a, b Hop) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Topic, b.Topic)) })
+	text, cut := Format(hops, MaxBytes)
+	if cut && w.cfg.Drop {
+		text, cut = w.shorter(target, hops)
+	}
+	if cut && !w.cut[target] {
+		w.log.Warn("a topic came here on more ways than a marker can tell: loops of many clusters may not be noticed", "topic", target)
+	}
+	w.cut[target] = cut
+	return text
 }
 
 // abandoned says that a stored hop of this source, of a topic that is not mirrored, was written with the positions that this process goes on from.

@@ -84,8 +84,8 @@ func TestGatewayFileHasEachFlag(t *testing.T) {
 	t.Parallel()
 	cmd := newGateway(io.Discard, io.Discard)
 	inFile := map[string]bool{"config": true, "help": true}
-	for i := range reflect.TypeFor[gatewayFile]().NumField() {
-		name := strings.ReplaceAll(reflect.TypeFor[gatewayFile]().Field(i).Tag.Get("yaml"), "_", "-")
+	for field := range reflect.TypeFor[gatewayFile]().Fields() {
+		name := strings.ReplaceAll(field.Tag.Get("yaml"), "_", "-")
 		inFile[name] = true
 		require.NotNil(t, cmd.Flags().Lookup(name), name)
 	}
