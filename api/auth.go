@@ -14,6 +14,7 @@ import (
 
 // guard lets only those change something who know the token, and no page of another origin. Whoever may reach the port may read.
 type guard struct {
+	readOnly  bool   // nobody may
 	tokenFile string // empty: everybody may
 	origins   *http.CrossOriginProtection
 	log       hclog.Logger
@@ -42,6 +43,10 @@ func (g *guard) admits(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if err := g.origins.Check(r); err != nil { // another site's page, in the browser of somebody who may reach this port
 		fail(w, http.StatusForbidden, "cross_origin", "what a page of another origin asks for is not done")
+		return false
+	}
+	if g.readOnly {
+		fail(w, http.StatusForbidden, "read_only", "nothing is changed through this API: server.read_only is set")
 		return false
 	}
 	if g.tokenFile == "" {

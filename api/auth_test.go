@@ -96,6 +96,24 @@ func TestNoWriteOfTheDocumentIsDoneWithoutTheToken(t *testing.T) {
 	require.Greater(t, writes, 3*10)
 }
 
+func TestNoWriteOfTheDocumentIsDoneWhereNothingMayBeChanged(t *testing.T) {
+	t.Parallel()
+	_, operations := readDescription(t)
+	for _, role := range roles() {
+		s := serverOf(t, role, leader{answeringFleet{}}, func(c *Config, _ *fakeMirror) { c.TokenFile, c.ReadOnly = tokenFile(t, "s3cret"), true })
+		for _, o := range operations {
+			if o.method == http.MethodGet || !slices.Contains(o.roles, role) {
+				continue
+			}
+			path := strings.NewReplacer("{topic}", "orders", "{partition}", "3", "{id}", "w1").Replace(o.path)
+			answer := ask(t, s, o.method, path, "Authorization", "Bearer s3cret")
+			require.Equal(t, http.StatusForbidden, answer.Code, "%s: %s %s", role, o.method, path)
+			require.Contains(t, answer.Body.String(), `"read_only"`)
+		}
+		require.Equal(t, http.StatusOK, ask(t, s, http.MethodGet, "/api/v1/status").Code)
+	}
+}
+
 func TestTheOldRESTNeedsTheTokenToo(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

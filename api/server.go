@@ -29,6 +29,7 @@ type Config struct {
 	MaxWaits          int    // requests that wait for something at the same time
 	CertFile, KeyFile string // PEM, read again when they are replaced; without them connections are not encrypted
 	TokenFile         string // without what it holds nothing is changed; empty: whoever reaches the port may
+	ReadOnly          bool   // nobody may
 }
 
 // DefaultConfig returns bounds that suit browsers, scrapers and scripts.
@@ -106,7 +107,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, metrics: newMetrics(deps.Registry, deps.Identity), admits: newAdmission(cfg, deps),
-		guard:   &guard{tokenFile: cfg.TokenFile, origins: http.NewCrossOriginProtection(), log: deps.Log},
+		guard:   &guard{readOnly: cfg.ReadOnly, tokenFile: cfg.TokenFile, origins: http.NewCrossOriginProtection(), log: deps.Log},
 		audit:   &audit{log: deps.Log.Named("audit")},
 		history: newHistory(),
 	}

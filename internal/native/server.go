@@ -21,6 +21,7 @@ type Server struct {
 	Listen                   string         `yaml:"listen"`
 	TLS                      ServerTLS      `yaml:"tls"`
 	Auth                     ServerAuth     `yaml:"auth"`
+	ReadOnly                 bool           `yaml:"read_only"` // nothing is changed through this API, whoever asks
 	MaxConnections           int            `yaml:"max_connections"`
 	MaxConnectionsPerAddress int            `yaml:"max_connections_per_address"`
 	MaxConnectionsOf         map[string]int `yaml:"max_connections_of"` // of single addresses, in place of it

@@ -21,6 +21,7 @@ func Config(s native.Server) api.Config {
 		}
 	}
 	cfg.CertFile, cfg.KeyFile, cfg.TokenFile = s.TLS.CertFile, s.TLS.KeyFile, s.Auth.TokenFile
+	cfg.ReadOnly = s.ReadOnly
 	return cfg
 }
 
