@@ -56,7 +56,7 @@ func (l *lab) gatewayLatency(ctx context.Context) (rep *report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.end()) }()
-	return l.late(ctx, entrant{name: "source"}, l.causeway("direct", "", "--start", "latest"), l.through("both", g.from, g.to, "--start", "latest"))
+	return l.late(ctx, 20*time.Second, entrant{name: "source"}, l.causeway("direct", "", "--start", "latest"), l.through("both", g.from, g.to, "--start", "latest"))
 }
 
 // through is a mirror that has the addresses of gateways in place of brokers', where they are not empty.

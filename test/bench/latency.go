@@ -28,12 +28,11 @@ const (
 
 // latency asks how old a record is when a consumer of the target gets it, under a steady light load, compared with a consumer of the source.
 func (l *lab) latency(ctx context.Context) (*report, error) {
-	return l.late(ctx, entrant{name: "source"}, l.floor("floor", "-follow"), l.causeway("causeway", "", "--start", "latest"), l.mirrorMaker())
+	return l.late(ctx, time.Minute, entrant{name: "source"}, l.floor("floor", "-follow"), l.causeway("causeway", "", "--start", "latest"), l.mirrorMaker())
 }
 
-// late asks it of some entrants.
-func (l *lab) late(ctx context.Context, entrants ...entrant) (*report, error) {
-	length := 60 * time.Second
+// late asks it of some entrants, each for so long a time.
+func (l *lab) late(ctx context.Context, length time.Duration, entrants ...entrant) (*report, error) {
 	if l.opts.quick {
 		length = 5 * time.Second
 	}
