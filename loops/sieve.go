@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Sieve tells, of one source topic, which batches were brought by a mirror from the very topic that this route copies it to: those of its producer
@@ -150,11 +149,7 @@ func (w *Watch) Sift(ctx context.Context) {
 			return
 		}
 		for !w.lookUp(ctx) {
-			pause := time.NewTimer(again)
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-				pause.Stop()
+			if !rest(ctx) {
 				return
 			}
 		}

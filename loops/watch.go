@@ -198,13 +198,21 @@ func (w *Watch) patiently(ctx context.Context, try func(context.Context) error) 
 		if class := cluster.Classify(err); err == nil || class != cluster.Unreachable && class != cluster.NotFound {
 			return
 		}
-		pause := time.NewTimer(again)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !rest(ctx) {
 			return
 		}
+	}
+}
+
+// rest lets the time pass before something is tried again; false: ctx has ended.
+func rest(ctx context.Context) bool {
+	pause := time.NewTimer(again)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
