@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/causeway-mirror/causeway/events"
@@ -32,7 +31,6 @@ func TestRecreatedTopicIsBehindUntilItIsCopied(t *testing.T) {
 	t.Parallel()
 	k := kafkatest.Shared(t, kafkatest.Kafka3)
 	const topic = "again"
-	admin := kadm.NewClient(k.Client(t))
 	write := func(value string) {
 		cl := k.Client(t, kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		for p := range int32(3) {
@@ -49,13 +47,7 @@ func TestRecreatedTopicIsBehindUntilItIsCopied(t *testing.T) {
 	c.Add(parts(topic, 3)...)
 	caughtUp(t, c, topic)
 
-	deleted, err := admin.DeleteTopic(t.Context(), topic)
-	require.NoError(t, err)
-	require.NoError(t, deleted.Err)
-	require.Eventually(t, func() bool {
-		made, err := admin.CreateTopic(t.Context(), 3, 1, nil, topic)
-		return err == nil && made.Err == nil
-	}, 20*time.Second, 50*time.Millisecond)
+	k.Remake(t, topic, 3)
 	write("new")
 	begun := time.Now()
 	for _, p := range parts(topic, 3) {

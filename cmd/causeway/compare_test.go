@@ -193,7 +193,7 @@ func TestVerifyCannotCompare(t *testing.T) {
 	t.Parallel()
 	source, target := embedded(t, "orders"), embedded(t)
 	args := func(topics string) []string {
-		return []string{"verify", "--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0], "--topics", topics, "--timeout", "1s"}
+		return []string{"verify", "--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0], "--topics", topics}
 	}
 	code, _, stderr := command(t.Context(), args("nothing")...)
 	require.Equal(t, exitIncomparable, code)
@@ -214,7 +214,7 @@ func TestVerifyComparesTheOthers(t *testing.T) {
 	fill(t, target, "orders", sampleRecords()...)
 	verify := func(topics string, more ...string) (int, string) {
 		code, stdout, stderr := command(t.Context(), append([]string{
-			"verify", "--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0], "--topics", topics, "--timeout", "1s",
+			"verify", "--source", source.ListenAddrs()[0], "--target", target.ListenAddrs()[0], "--topics", topics,
 			"--config", writeFile(t, "route: {topics: {mapping: {a: both, b: both}}}"),
 		}, more...)...)
 		return code, stdout + stderr

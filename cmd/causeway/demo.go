@@ -213,7 +213,7 @@ func judge(ctx context.Context, s settings, sent int64, screen *screen) error {
 		return err
 	}
 	job := verification{
-		source: s.Route.Source, target: s.Route.Target, topics: filter, handler: h, committed: true, idle: 5 * time.Second, sample: 1,
+		source: s.Route.Source, target: s.Route.Target, topics: filter, handler: h, committed: true, idle: 30 * time.Second, sample: 1,
 	}
 	found, err := job.run(ctx)
 	if err != nil {

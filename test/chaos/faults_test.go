@@ -179,9 +179,9 @@ func link(ctx context.Context, of *kafkatest.Proxy, a action) error {
 
 // admin calls f with a client of a cluster until it succeeds: brokers come and go meanwhile.
 func admin(ctx context.Context, of *kafkatest.Cluster, f func(context.Context, *kadm.Client) error) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(of.Bootstrap()...), kgo.RetryTimeout(5*time.Second), kgo.MetadataMinAge(100*time.Millisecond))
+	cl, err := client(of)
 	if err != nil {
-		return fmt.Errorf("create client: %w", err)
+		return err
 	}
 	defer cl.Close()
 	return kafkad.Poll(ctx, healedWithin, func(ctx context.Context) error {
@@ -189,6 +189,15 @@ func admin(ctx context.Context, of *kafkatest.Cluster, f func(context.Context, *
 		defer cancel()
 		return f(ctx, kadm.NewClient(cl))
 	})
+}
+
+// client gives up a request soon, so that what is done by it is tried again.
+func client(of *kafkatest.Cluster) (*kgo.Client, error) {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(of.Bootstrap()...), kgo.RetryTimeout(5*time.Second), kgo.MetadataMinAge(100*time.Millisecond))
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	return cl, nil
 }
 
 // inSync waits until all replicas of all topics are in sync.
@@ -250,17 +259,12 @@ func (s *stage) remake(ctx context.Context) error {
 	if err := f.end(); err != nil {
 		return err
 	}
-	err := admin(ctx, s.source(), func(ctx context.Context, adm *kadm.Client) error {
-		answer, err := adm.DeleteTopic(ctx, reborn)
-		return errors.Join(err, answer.Err)
-	})
+	cl, err := client(s.source())
 	if err != nil {
 		return err
 	}
-	err = admin(ctx, s.source(), func(ctx context.Context, adm *kadm.Client) error {
-		answer, err := adm.CreateTopic(ctx, partitions, 3, nil, reborn) // refused until the old one is gone
-		return errors.Join(err, answer.Err)
-	})
+	defer cl.Close()
+	err = s.source().RemakeUnder(ctx, cl, reborn, partitions, healedWithin)
 	f.mu.Lock()
 	f.life++
 	f.mu.Unlock()

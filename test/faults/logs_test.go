@@ -47,13 +47,7 @@ func TestTargetMadeAnewWhileIdle(t *testing.T) {
 	m := newMirrorer(t, "mirror", between(k.Bootstrap(), k.Bootstrap(), topic, "--rename", "{topic}.copy")...)
 	m.start(t)
 	m.flowing(t, k, topic)
-	admin := kadm.NewClient(k.Client(t))
-	_, err := admin.DeleteTopic(t.Context(), topic+".copy")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { // refused until the old one is gone
-		_, err := admin.CreateTopic(t.Context(), 1, 1, nil, topic+".copy")
-		return err == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	k.Remake(t, topic+".copy", 1)
 	kafkatest.Load(t, k.Bootstrap(), kafkatest.LoadOptions{Topic: topic, Records: 500})
 	require.Eventually(t, func() bool {
 		_, told := get(t, m.api(t)+"/api/v1/events")

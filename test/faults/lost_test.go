@@ -106,7 +106,7 @@ func TestLostRecordsAreSentAgainByPolicy(t *testing.T) {
 	m.pretend(t, holed, ahead(11+21, 20)) // each transaction ends with a marker
 	m.pretend(t, purged, ahead(60, 60))
 	m.pretend(t, unclear, ahead(60, 70)) // ten records were there that the source has no more
-	recreate(t, k, anew+".copy", 1)
+	k.Remake(t, anew+".copy", 1)
 	var before kadm.Offsets
 	before.AddOffset(purged, 0, 120, -1)
 	_, err := kadm.NewClient(k.Client(t)).DeleteRecords(t.Context(), before)

@@ -61,7 +61,7 @@ func TestC6C14SourceThatChangedHaltsByPolicy(t *testing.T) {
 	before.AddOffset(purged, 0, 600, -1)
 	_, err := kadm.NewClient(k.Client(t)).DeleteRecords(t.Context(), before)
 	require.NoError(t, err)
-	recreate(t, k, reborn, 1)
+	k.Remake(t, reborn, 1)
 	load(t, k, reborn, 1000, 300)
 
 	m.start(t)
@@ -212,8 +212,7 @@ func TestDeletedTopicStopsByPolicy(t *testing.T) {
 	load(t, k, other, 100, 100)
 	m.caughtUp(t, other)
 
-	_, err = admin.CreateTopic(t.Context(), 1, 1, nil, topic)
-	require.NoError(t, err)
+	k.CreateTopic(t, topic, 1, nil)
 	load(t, k, topic, 1000, 200)
 	m.awaitEvent(t, "topic_recreated", topic, 30*time.Second)
 	m.caughtUp(t, topic)

@@ -129,19 +129,6 @@ func (m *mirrorer) health(t *testing.T) (code int, body string) {
 	return get(t, m.api(t)+"/readyz")
 }
 
-// recreate deletes a topic and makes it anew.
-func recreate(t *testing.T, k *kafkatest.Cluster, topic string, partitions int32) {
-	t.Helper()
-	admin := kadm.NewClient(k.Client(t))
-	deleted, err := admin.DeleteTopic(t.Context(), topic)
-	require.NoError(t, err)
-	require.NoError(t, deleted.Err)
-	require.Eventually(t, func() bool { // refused until the old one is gone
-		_, err := admin.CreateTopic(t.Context(), partitions, 1, nil, topic)
-		return err == nil
-	}, 30*time.Second, 50*time.Millisecond)
-}
-
 // endsOf are a topic's end offsets by partition, 0 where it is not known yet.
 func endsOf(t *testing.T, k *kafkatest.Cluster, topic string) (ends []int64) {
 	t.Helper()
@@ -201,7 +188,7 @@ func TestC14RecreatedWhileAway(t *testing.T) {
 	}
 	m.stop(t)
 	for topic, n := range topics {
-		recreate(t, k, topic, 1)
+		k.Remake(t, topic, 1)
 		load(t, k, topic, 1000, n)
 	}
 	m.start(t)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/causeway-mirror/causeway/internal/kafkad"
@@ -249,77 +248,4 @@ func (c *Cluster) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	}
 	t.Cleanup(cl.Close)
 	return cl
-}
-
-// CreateTopic creates a topic and waits until every partition has a leader. The brokers do not create topics by themselves.
-func (c *Cluster) CreateTopic(t testing.TB, topic string, partitions int, configs map[string]string) {
-	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	values := map[string]*string{}
-	for k, v := range configs {
-		values[k] = &v
-	}
-	if _, err := adm.CreateTopic(t.Context(), int32(partitions), int16(c.replicas()), values, topic); err != nil {
-		t.Fatalf("create topic %s: %v", topic, err)
-	}
-	err = kafkad.Poll(t.Context(), kafkad.ReadyWithin, func(ctx context.Context) error {
-		topics, err := adm.ListTopics(ctx, topic)
-		if err != nil {
-			return err
-		}
-		return leaders(topics[topic], partitions)
-	})
-	if err != nil {
-		t.Fatalf("wait for leaders of topic %s: %v", topic, err)
-	}
-}
-
-// AwaitInSync waits until every replica of the topic is in sync, as it has to be before a test takes the next broker away.
-func (c *Cluster) AwaitInSync(t testing.TB, topic string) {
-	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	err = kafkad.Poll(t.Context(), kafkad.ReadyWithin, func(ctx context.Context) error {
-		topics, err := adm.ListTopics(ctx, topic)
-		if err != nil {
-			return err
-		}
-		for _, p := range topics[topic].Partitions {
-			if len(p.ISR) < len(p.Replicas) {
-				return fmt.Errorf("partition %d: in sync are %v of %v", p.Partition, p.ISR, p.Replicas)
-			}
-		}
-		return leaders(topics[topic], len(topics[topic].Partitions))
-	})
-	if err != nil {
-		t.Fatalf("wait for replicas of topic %s: %v", topic, err)
-	}
-}
-
-// leaders returns an error unless topic has so many partitions and each has a leader.
-func leaders(topic kadm.TopicDetail, partitions int) error {
-	if topic.Err != nil {
-		return topic.Err
-	}
-	if len(topic.Partitions) != partitions {
-		return fmt.Errorf("topic has %d partitions", len(topic.Partitions))
-	}
-	for _, p := range topic.Partitions {
-		if p.Err != nil {
-			return fmt.Errorf("partition %d: %w", p.Partition, p.Err)
-		}
-		if p.Leader < 0 {
-			return fmt.Errorf("partition %d has no leader", p.Partition)
-		}
-	}
-	return nil
 }

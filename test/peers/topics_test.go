@@ -57,14 +57,8 @@ func recreated(t *testing.T, s *site) {
 		require.True(t, s.settle(t, topic, 500))
 	}
 	s.stop(t)
-	admin := kadm.NewClient(s.source.Client(t))
 	for topic, n := range fresh {
-		_, err := admin.DeleteTopic(t.Context(), s.topic(topic))
-		require.NoError(t, err)
-		require.True(t, within(t, 30*time.Second, func() bool { // refused until the old one is gone
-			_, err := admin.CreateTopic(t.Context(), 1, 1, nil, s.topic(topic))
-			return err == nil
-		}))
+		s.source.Remake(t, s.topic(topic), 1)
 		s.produce(t, topic, 1000, n)
 	}
 	s.start(t)
