@@ -91,7 +91,7 @@ func (l *lab) spill(ctx context.Context) (*report, error) {
 		}
 	}
 	rep := &report{
-		about: fmt.Sprintf("%d MB in batches of 64 KiB, with checksums, synced every 64 MB and at the end, then read again in the order of writing: from the operating system's memory, where a spill of this size still is, and from the disk alone. "+
+		about: fmt.Sprintf("%d MB in batches of 64 KiB, with checksums, synced at the usual interval and at the end, then read again in the order of writing: from the operating system's memory, where a spill of this size still is, and from the disk alone. "+
 			"`dd` is `dd if=/dev/zero bs=1M count=%d conv=fsync` on the same disk, before each run.", size, size),
 		figures: table{head: []string{"case", "what", "MB/s", "runs"}},
 		ratios:  table{head: []string{"case", "ratio", "MB/s"}},
