@@ -43,7 +43,7 @@ func TestChaos(t *testing.T) {
 		versions = []string{kafkatest.Kafka3, kafkatest.Kafka4}
 	}
 	s := newStage(t, versions...)
-	subjects := everything(len(versions), len(s.workers))
+	subjects := everything(len(versions), len(s.workers), len(s.disks))
 	if lasting <= time.Minute {
 		for i := range subjects {
 			subjects[i].rest /= 3

@@ -28,10 +28,12 @@ const (
 	moved      = "moved"
 	deleted    = "records deleted"
 	remade     = "made anew"
+	cutOff     = "all refused" // of every broker of a cluster: what outlasts overflow_timeout is spilled
+	filled     = "full"
 )
 
-// everything is what may happen where so many clusters of brokers (1: source and target in one) and workers are.
-func everything(clusters, workers int) (all []subject) {
+// everything is what may happen where so many clusters of brokers (1: source and target in one), workers and disks are.
+func everything(clusters, workers, disks int) (all []subject) {
 	const beyond = session * 2 // longer than a session lives
 	process := []kind{
 		{killed, 0, 2 * time.Second},
@@ -62,9 +64,13 @@ func everything(clusters, workers int) (all []subject) {
 				{swallowed, 0, 4 * time.Second},
 				{unanswered, 0, 4 * time.Second},
 				{delayed, time.Second, 10 * time.Second},
+				{cutOff, time.Second, 6 * time.Second},
 			}, 8 * time.Second},
 			subject{fmt.Sprintf("leaders-%d", i), []kind{{moved, 0, 0}}, 10 * time.Second},
 		)
+	}
+	for i := range disks {
+		all = append(all, subject{fmt.Sprintf("disk-%d", i+1), []kind{{filled, time.Second, 5 * time.Second}}, 8 * time.Second})
 	}
 	return all
 }
@@ -82,8 +88,9 @@ func (s *stage) strike(ctx context.Context, a action) error {
 	case "brokers":
 		return strikeBroker(ctx, s.clusters[number[0]-'0'], a)
 	case "links":
-		brokers := s.clusters[number[0]-'0'].Brokers()
-		return link(ctx, brokers[a.choice%uint64(len(brokers))].Proxy(), a)
+		return strikeLinks(ctx, s.clusters[number[0]-'0'].Brokers(), a)
+	case "disk":
+		return s.disks[number[0]-'1'].strike(ctx, a)
 	case "leaders":
 		return moveLeaders(ctx, s.clusters[number[0]-'0'])
 	case "topics":
@@ -156,6 +163,22 @@ func strikeBroker(ctx context.Context, of *kafkatest.Cluster, a action) error {
 		return err
 	}
 	return inSync(ctx, of)
+}
+
+// strikeLinks strikes the link to one of the brokers, or those to all of them.
+func strikeLinks(ctx context.Context, of []*kafkatest.Broker, a action) error {
+	if a.kind != cutOff {
+		return link(ctx, of[a.choice%uint64(len(of))].Proxy(), a)
+	}
+	for _, b := range of {
+		b.Proxy().Refuse()
+	}
+	await(ctx, a.lasting)
+	var faults []error
+	for _, b := range of {
+		faults = append(faults, b.Proxy().Heal())
+	}
+	return errors.Join(faults...)
 }
 
 // link strikes a link and mends it.

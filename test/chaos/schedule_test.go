@@ -65,7 +65,7 @@ func plan(seed uint64, lasting time.Duration, subjects []subject) (all []action)
 }
 
 func TestSeedReproducesTheSchedule(t *testing.T) {
-	subjects := everything(2, 3)
+	subjects := everything(2, 3, 3)
 	one := plan(7, 10*time.Minute, subjects)
 	require.Equal(t, one, plan(7, 10*time.Minute, subjects))
 	require.NotEqual(t, one, plan(8, 10*time.Minute, subjects))
@@ -77,7 +77,7 @@ func TestSeedReproducesTheSchedule(t *testing.T) {
 
 func TestScheduleHasEachFaultAndOneAtATimeOfASubject(t *testing.T) {
 	const lasting = 10 * time.Minute
-	subjects := everything(2, 3)
+	subjects := everything(2, 3, 3)
 	seen, until := map[string]int{}, map[string]time.Duration{}
 	last := time.Duration(0)
 	for _, a := range plan(1, lasting, subjects) {

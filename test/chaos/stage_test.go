@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ type stage struct {
 	zookeeper   *kafkatest.ZooKeeper
 	controllers []*actor
 	workers     []*actor
+	disks       []*disk // of the workers, in their order; none where they can't be mounted
 	feeds       map[string]*feed
 }
 
@@ -65,8 +67,14 @@ func newStage(t *testing.T, versions ...string) *stage {
 	}
 	for i := range 3 {
 		id := fmt.Sprintf("worker-%d", i+1)
+		dir := filepath.Join(t.ArtifactDir(), id, "spill")
+		if d := newDisk(t, dir); d != nil {
+			s.disks = append(s.disks, d)
+		}
 		s.workers = append(s.workers, newActor(t, "worker", id, s.zookeeper.Addr(), func(zookeeper, listen string) string {
-			return s.file(zookeeper, listen) + fmt.Sprintf("worker: {id: %s, memory: %dMiB, commit_interval: 1s}\n", id, memory)
+			return s.file(zookeeper, listen) + fmt.Sprintf(`worker:
+  {id: %s, memory: %dMiB, commit_interval: 1s, spill: {dir: %q, max_bytes: 64MiB, overflow_timeout: 500ms}}
+`, id, memory, dir)
 		}))
 	}
 	for _, a := range s.actors() {

@@ -61,7 +61,7 @@ func (s *stage) verdict(t *testing.T) {
 		}
 		t.Logf("%s: %d records of %d lives on the target", topic, records, s.feeds[topic].life+1)
 	}
-	t.Logf("%d skipped ranges are told", len(whole.skipped))
+	t.Logf("%d skipped ranges are told; %d times a partition spilled, %d times a disk was full", len(whole.skipped), whole.spilled, whole.full)
 	for _, a := range s.actors() {
 		t.Logf("%s had at most %d MiB", a.id, a.peak>>20)
 	}
@@ -77,6 +77,8 @@ type diary struct {
 	skipped   []happening // of type range_skipped
 	uncertain []happening // of type duplicates_possible
 	reborn    []happening // of type topic_recreated
+
+	spilled, full int // how many are of type spill_started and disk_full
 }
 
 // judge compares what a source partition was given with the numbers that the target has, and returns at most a few differences. A record may be
@@ -178,6 +180,10 @@ func (s *stage) logged(t *testing.T) (d diary) {
 				d.reborn = append(d.reborn, e)
 			case "duplicates_possible":
 				d.uncertain = append(d.uncertain, e)
+			case "spill_started":
+				d.spilled++
+			case "disk_full":
+				d.full++
 			}
 		}
 	}
