@@ -93,7 +93,17 @@ func (f *feed) run(ctx context.Context) error {
 		}
 		await(ctx, turn-time.Since(began))
 	}
-	return cl.Flush(whole)
+	return flush(whole, cl)
+}
+
+// flush waits until all is acknowledged, but not for ever: a cluster that takes nothing any more is a failure.
+func flush(ctx context.Context, cl *kgo.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*healedWithin)
+	defer cancel()
+	if err := cl.Flush(ctx); err != nil {
+		return fmt.Errorf("%d records are not acknowledged: %w", cl.BufferedProduceRecords(), err)
+	}
+	return nil
 }
 
 func (f *feed) turn(ctx context.Context, cl *kgo.Client, n int) error {
@@ -102,7 +112,7 @@ func (f *feed) turn(ctx context.Context, cl *kgo.Client, n int) error {
 		if n%10 != 9 {
 			return nil
 		}
-		return cl.Flush(ctx)
+		return flush(ctx, cl)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

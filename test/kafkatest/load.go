@@ -128,7 +128,7 @@ func (o LoadOptions) client(bootstrap []string) (*kgo.Client, error) {
 		kgo.SeedBrokers(bootstrap...), kgo.DefaultProduceTopic(o.Topic), kgo.ProducerBatchCompression(codec),
 		kgo.ProducerBatchMaxBytes(int32(o.BatchBytes)), kgo.ProducerLinger(o.Linger),
 		kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.MaxBufferedRecords(50_000),
-		kgo.AlwaysRetryEOF(), // brokers are killed while they are written to
+		kgo.AlwaysRetryEOF(), kgo.UnknownTopicRetries(-1), // brokers are killed while they are written to, and come back without knowing all topics
 	}
 	if o.TxnRecords > 0 {
 		all = append(all, kgo.TransactionalID(fmt.Sprintf("load-%s-%d", o.Topic, o.First)))

@@ -14,7 +14,8 @@ import (
 	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
 
-// CreateTopic creates a topic and waits until every partition has a leader. The brokers do not create topics by themselves.
+// CreateTopic creates a topic and waits until every partition has a leader that serves it: metadata tells of a leader before it has made the log, and
+// a producer gives up after a few answers that say so. The brokers do not create topics by themselves.
 func (c *Cluster) CreateTopic(t testing.TB, topic string, partitions int, configs map[string]string) {
 	t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()...))
@@ -35,7 +36,11 @@ func (c *Cluster) CreateTopic(t testing.TB, topic string, partitions int, config
 		if err != nil {
 			return err
 		}
-		return leaders(topics[topic], partitions)
+		if err := leaders(topics[topic], partitions); err != nil {
+			return err
+		}
+		ends, err := adm.ListEndOffsets(ctx, topic)
+		return errors.Join(err, ends.Error())
 	})
 	if err != nil {
 		t.Fatalf("wait for leaders of topic %s: %v", topic, err)
@@ -88,7 +93,7 @@ func (c *Cluster) knows(ctx context.Context, cl *kgo.Client, topic string, id ka
 		if err != nil {
 			return fmt.Errorf("ask broker %d for topic %s: %w", b.id, topic, err)
 		}
-		told := answer.(*kmsg.MetadataResponse).Topics
+		told := answer.(*kmsg.MetadataResponse).Topics //nolint:errcheck // a request's answer is of its kind
 		if len(told) != 1 || told[0].TopicID != id {
 			return fmt.Errorf("broker %d does not know topic %s by its id %s yet", b.id, topic, id)
 		}
