@@ -93,7 +93,7 @@ func (c *Cluster) knows(ctx context.Context, cl *kgo.Client, topic string, id ka
 		if err != nil {
 			return fmt.Errorf("ask broker %d for topic %s: %w", b.id, topic, err)
 		}
-		told := answer.(*kmsg.MetadataResponse).Topics //nolint:errcheck // a request's answer is of its kind
+		told := answer.(*kmsg.MetadataResponse).Topics //nolint:errcheck,forcetypeassert // a request's answer is of its kind
 		if len(told) != 1 || told[0].TopicID != id {
 			return fmt.Errorf("broker %d does not know topic %s by its id %s yet", b.id, topic, id)
 		}
