@@ -43,8 +43,8 @@ type Config struct {
 	Merge bool
 	// Share says that other workers run the partitions that this one does not.
 	Share bool
-	// Trails says of a topic that several workers may run one of its partitions at once by intention; nil: of none.
-	Trails func(topic string) bool
+	// Company says of a topic who else may run one of its partitions at the same time by intention; nil: nobody.
+	Company func(topic string) mirror.Company
 	// Selection is what the route takes of its source by name, for the markers that keep topics from being copied in a circle; without patterns topics
 	// are told by others.
 	Selection loops.Selection

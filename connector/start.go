@@ -141,6 +141,14 @@ func (c *Connector) blocked(parts []*partition, err error) {
 	}
 }
 
+// company says who else may have partitions of a topic.
+func (c *Connector) company(topic string) mirror.Company {
+	if c.cfg.Company == nil {
+		return mirror.Alone
+	}
+	return c.cfg.Company(topic)
+}
+
 // targets finds or makes the target topics, with as many partitions as the source has. Topics that can't be started are told as blocked and
 // lose their name in byTopic.
 func (c *Connector) targets(ctx context.Context, names []string, byTopic map[string]*pair, source *wire.Metadata) error {
@@ -483,7 +491,7 @@ func (c *Connector) run(ctx context.Context, t *pair, p *partition, at offsets.C
 	slot := c.producer.Slot(target)
 	plan := mirror.Plan{
 		Source: p.source, Target: target, Records: t.topic.Records, IDExpiration: t.expires, NoZstd: t.noZstd,
-		On: c.cfg.On, Shared: shared, Sieve: c.sieve(p.source.Topic), Trails: c.cfg.Trails != nil && c.cfg.Trails(p.source.Topic),
+		On: c.cfg.On, Shared: shared, Sieve: c.sieve(p.source.Topic), Company: c.company(p.source.Topic),
 		KeepAppendTime: t.configs["message.timestamp.type"] != "LogAppendTime", MaxBatchBytes: batchLimit(t.configs),
 	}
 	if p.anew.Cause == mirror.LeftOut && at.SourceOffset == p.anew.At+1 || p.anew.Cause == mirror.Gone && at.SourceOffset == p.anew.To {

@@ -35,8 +35,8 @@ type Plan struct {
 	Left Anew
 	// Merge is the size in bytes up to which small batches are merged while the lane stays behind; 0 = never.
 	Merge int
-	// Trails: another worker may have the partition at the same time by intention. Who falls behind it sends nothing until it stops.
-	Trails bool
+	// Company is who else may have the partition at the same time by intention.
+	Company Company
 	// Replicated says that the target keeps more than one replica, so that a broker's round through replication limits the batches per second.
 	Replicated bool
 }
@@ -115,7 +115,7 @@ func newLane(s *Stream, plan Plan, at offsets.Checkpoint, wake Wakers) *Lane {
 	l.beginLocked()
 	l.in.extent = unknownExtent()
 	l.out.ready = at.Sequence
-	l.out.trail.on = plan.Trails && at.Opened && !at.Clean // whoever has left it so may be at work
+	l.out.trail.on = plan.Company != Alone && at.Opened && !at.Clean // whoever has left it so may be at work
 	if !at.Clean {
 		l.out.settled = s.now().Add(lingersFor)
 	}

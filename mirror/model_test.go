@@ -130,7 +130,9 @@ func (w *world) start(at offsets.Checkpoint) {
 	cfg := DefaultConfig()
 	cfg.Streams, cfg.AckWindow = 1, []int{1, 3, 8}[w.rng.IntN(3)]
 	plan := Plan{Source: at.Partition, Target: route.Partition{Topic: "u"}, Records: w.filter, On: Policies{Refused: Skip}, IDExpiration: expiration, KeepAppendTime: w.target.aged}
-	plan.Trails = w.variant.trails
+	if w.variant.trails {
+		plan.Company = []Company{FormerOwner, Standby}[w.rng.IntN(2)]
+	}
 	if w.rng.IntN(3) == 0 {
 		plan.MaxBatchBytes = batch.HeaderSize + 40
 	} else if w.rng.IntN(2) == 0 {

@@ -402,7 +402,7 @@ func (l *Lane) trimLocked() {
 func (l *Lane) failedLocked(f *route.Fault) {
 	o := &l.out
 	if o.phase == certifying && f.Class == route.Order && o.certify < o.sent && offsets.Ahead(o.queue.at(o.certify).seq, o.walkTo) > 0 {
-		o.repeated, o.askLog = true, !o.noLog && !l.plan.Trails // its boundaries stand in the log, unless another owner has gone on meanwhile
+		o.repeated, o.askLog = true, !o.noLog && l.plan.Company == Alone // its boundaries stand in the log, unless another owner has gone on meanwhile
 	}
 	l.enterLocked(failing)
 	o.fault = f
@@ -416,7 +416,7 @@ func (l *Lane) rewindLocked() {
 	if o.failures == 0 {
 		o.failedAt = l.stream.now()
 	}
-	trails := l.plan.Trails && o.fault.Class == route.Order
+	trails := l.plan.Company != Alone && o.fault.Class == route.Order
 	if o.holed && (!trails || o.cut) || l.stuckLocked() {
 		l.resetLocked()
 	}

@@ -128,7 +128,7 @@ func (l *Lane) stateLocked() (State, string) {
 	if since := l.in.unsure; !since.IsZero() && l.stream.now().Sub(since) > unsureFor && o.phase != halted {
 		return Degraded, "it can't be found out whether what comes next was brought by another mirror: the markers on the source can't be read"
 	}
-	if o.trail.level && o.phase != halted && o.failures <= 1 {
+	if o.trail.level && o.phase != halted && (o.phase == asking || !o.trail.joined) && o.failures <= 1 {
 		return Mirroring, whyTrailing
 	}
 	switch o.phase {

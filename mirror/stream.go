@@ -354,7 +354,7 @@ func (s *Stream) commitLocked(ctx context.Context) error {
 	for i, l := range lanes {
 		c := checkpoints[i]
 		overtaken := conflict != nil && slices.ContainsFunc(conflict.Refused, func(r offsets.Refused) bool { return r.Checkpoint.Partition == c.Partition })
-		surprise = surprise || overtaken && !l.plan.Trails
+		surprise = surprise || overtaken && l.plan.Company == Alone
 		l.stored(c, overtaken, err)
 	}
 	if surprise {

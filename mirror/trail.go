@@ -9,7 +9,20 @@ import (
 // Two owners may have a partition at once by intention: a hot standby, or the old and the new one of a planned move (docs/adr/016). Both read, and
 // the target decides whose batches are stored. As long as the two are abreast, each batch of the one is a repeat of the other's to the target, which
 // acknowledges it. The one that falls further behind than a broker remembers is refused and trails from then on: it reads, drops what the target
-// has, sends nothing, and asks again and again where the target stands. When that stands still, it certifies and goes on.
+// has, sends nothing, and asks again and again where the target stands. When that stands still, it certifies and goes on. Beside one that is to end
+// when this one has begun it does so as soon as it is level, once: when that one ends, nothing has to be noticed.
+
+// Company is who else may have a partition at the same time by intention.
+type Company int
+
+const (
+	// Alone is nobody.
+	Alone Company = iota
+	// FormerOwner is the one that the partition moves from, which ends when this one has begun.
+	FormerOwner
+	// Standby is another one, for as long as this one.
+	Standby
+)
 
 const (
 	// trailEvery is how often a trailing lane asks where the target stands.
@@ -26,6 +39,7 @@ const whyTrailing = "another worker sends; this one is level with it, and sends 
 // trail is how a lane stands to another owner of its partition.
 type trail struct {
 	on       bool      // another owner was ahead when the target was heard last
+	joined   bool      // it has begun to send beside the other one
 	at       int32     // the sequence that follows the target's last record of ours, as it was heard last
 	since    time.Time // when that was heard first
 	level    bool      // the lane has read as far as the target was one question ago
@@ -61,6 +75,9 @@ func (l *Lane) trailsLocked() bool {
 		}
 		return false
 	}
+	if l.joinsLocked() {
+		return false
+	}
 	if last, found := l.storedLocked(); found {
 		l.dropLocked(last)
 		o.sent = max(o.sent, o.queue.head)
@@ -70,6 +87,16 @@ func (l *Lane) trailsLocked() bool {
 		t.followed, l.pos.doubted = now, true
 	}
 	o.notBefore = now.Add(again)
+	return true
+}
+
+// joinsLocked lets the lane send beside the other owner, once: who is overtaken waits for the other one's end.
+func (l *Lane) joinsLocked() bool {
+	o := &l.out
+	if l.plan.Company != FormerOwner || o.trail.joined || o.repeated || offsets.Ahead(o.walkTo, o.ready) < 0 {
+		return false
+	}
+	o.trail.joined = true
 	return true
 }
 

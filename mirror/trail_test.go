@@ -28,7 +28,7 @@ func (r *rig) moves(last int32) {
 // TestStandbySendsNothingWhileTheOtherOwnerDoes lets a lane trail, and take over when the target stands still.
 func TestStandbySendsNothingWhileTheOtherOwnerDoes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, beside(), 1, Plan{Trails: true})
+	r := newRig(t, beside(), 1, Plan{Company: Standby})
 	for n := 100; n < 160; n += 10 {
 		r.feed(route.Offset(n+10), made{base: route.Offset(n), numbers: numbers(n, 10)})
 		r.moves(int32(n + 4))
@@ -52,10 +52,40 @@ func TestStandbySendsNothingWhileTheOtherOwnerDoes(t *testing.T) {
 	require.Empty(t, why)
 }
 
+// TestNewOwnerSendsBesideTheFormerOne has a lane repeat what the former owner sends as soon as it is level, and trail when it is overtaken all the same.
+func TestNewOwnerSendsBesideTheFormerOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, beside(), 1, Plan{Company: FormerOwner})
+	r.feed(110, made{base: 100, numbers: numbers(100, 10)})
+	r.moves(114)
+	r.feed(130, made{base: 110, numbers: numbers(110, 10)}, made{base: 120, numbers: numbers(120, 10)})
+	state, _ := r.lane.State()
+	require.Equal(t, Starting, state, "the former owner would end now")
+	r.hint(stands(119))
+	b, all := r.lane.Take()
+	require.Equal(t, int32(120), b.BaseSequence())
+	r.lane.Answer(all, route.NoOffset, fault(route.Order, "OUT_OF_ORDER_SEQUENCE_NUMBER"))
+	r.moves(189)
+	r.feed(200, made{base: 130, numbers: numbers(130, 70)})
+	r.moves(194)
+	state, why := r.lane.State()
+	require.Equal(t, Mirroring, state)
+	require.Equal(t, whyTrailing, why, "it is as level as it can be")
+	for r.lane.Next() <= 0 {
+		r.hint(stands(194))
+	}
+	b, all = r.lane.Take()
+	require.Equal(t, int32(195), b.BaseSequence())
+	r.ok(all, 195)
+	state, why = r.lane.State()
+	require.Equal(t, Mirroring, state)
+	require.Empty(t, why)
+}
+
 // TestOvertakenOwnerTrails refuses what another owner has sent long ago, to a lane that was the first before.
 func TestOvertakenOwnerTrails(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, firstAt(100), 1, Plan{Trails: true})
+	r := newRig(t, firstAt(100), 1, Plan{Company: Standby})
 	r.hint(fresh)
 	r.feed(110, made{base: 100, numbers: numbers(100, 10)})
 	_, all := r.lane.Take()
@@ -80,7 +110,7 @@ func TestOvertakenOwnerTrails(t *testing.T) {
 // TestStandbyBeginsAgainAtWhatTheOtherOwnerHasStored cuts the target's log behind a lane that has trailed for long.
 func TestStandbyBeginsAgainAtWhatTheOtherOwnerHasStored(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, beside(), 1, Plan{Trails: true})
+	r := newRig(t, beside(), 1, Plan{Company: Standby})
 	for n := 100; n < 160; n += 10 {
 		r.feed(route.Offset(n+10), made{base: route.Offset(n), numbers: numbers(n, 10)})
 		r.moves(int32(n + 9))
@@ -110,7 +140,7 @@ func TestStandbyBeginsAgainAtWhatTheOtherOwnerHasStored(t *testing.T) {
 // TestOvertakenOwnerHasNothingLeftToStore acknowledges what another owner stores first: no alert shall tell that positions can't be stored.
 func TestOvertakenOwnerHasNothingLeftToStore(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, beside(), 1, Plan{Trails: true})
+	r := newRig(t, beside(), 1, Plan{Company: Standby})
 	r.feed(110, made{base: 100, numbers: numbers(100, 10)})
 	for r.lane.Next() <= 0 {
 		r.hint(stands(99))

@@ -181,11 +181,6 @@ func defaultSpill() Spill {
 // HandoverOverlap is the value of controller.rebalance.handover that lets a new owner begin before the old one has ended.
 const HandoverOverlap = "overlap"
 
-// Shared says of a topic that two workers may have one of its partitions at once: always, or while it moves.
-func (f *File) Shared(topic string) bool {
-	return f.Controller.Rebalance.Handover == HandoverOverlap || f.Replicas(topic) > 1
-}
-
 // Replicas is how many workers mirror each partition of a topic at once.
 func (f *File) Replicas(topic string) int { return max(1, f.Route.Topics.Overrides[topic].Replicas) }
 

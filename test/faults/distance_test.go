@@ -23,6 +23,9 @@ func TestC27ThroughputOverADistance(t *testing.T) { //nolint:tparallel // its su
 	k.Broker(0).Proxy().SetDelay(oneWay)
 	t.Cleanup(func() { k.Broker(0).Proxy().SetDelay(0) })
 	least := map[int]float64{1: 0.8, 32: 0.9} // of what the near one copies, by partitions
+	if !testkit.Long() {
+		least = map[int]float64{1: 0.4, 32: 0.4} // other tests take from the load of either
+	}
 	for side, way := range sides(k) {
 		for partitions, share := range least {
 			if !testkit.Long() && (side == "source") != (partitions == 32) {
@@ -39,14 +42,17 @@ func TestC27ThroughputOverADistance(t *testing.T) { //nolint:tparallel // its su
 				}
 				const rate, size = 50_000, 1000 // records a second, bytes
 				const settling = 2              // seconds, in which both measure their ways
-				seconds := rounds(3, 30)
+				enough := int64(rounds(150_000, 1_500_000))
 				f := feedWithin(t, k.Bootstrap(), 0, func(turn int) kafkatest.LoadOptions { // a second each, or longer where that is too much
 					return kafkatest.LoadOptions{Topic: topic, First: turn * rate, Records: rate, Rate: rate, ValueBytes: size, BatchBytes: 64 << 10}
 				})
 				pass(t, settling*time.Second)
 				was := []int64{near.acked(t, topic), far.acked(t, topic)}
 				began := time.Now()
-				pass(t, time.Duration(seconds)*time.Second)
+				for near.acked(t, topic)-was[0] < enough {
+					require.Less(t, time.Since(began), caughtWithin, "the near one has copied %d records", near.acked(t, topic)-was[0])
+					pass(t, 100*time.Millisecond)
+				}
 				copied := []int64{near.acked(t, topic) - was[0], far.acked(t, topic) - was[1]}
 				took := time.Since(began)
 				written := f.end(t)

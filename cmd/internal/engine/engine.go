@@ -79,12 +79,26 @@ func Config(f *native.File, now time.Time) (connector.Config, error) {
 	cfg.On = mirror.PoliciesOf(f.Route.On)
 	cfg.Spill = f.Spill()
 	cfg.DeadLetter = f.Route.DeadLetter.Topic
-	cfg.Trails = f.Shared
+	cfg.Company = company(f)
 	cfg.Start = f.Route.Start
 	if back, err := time.ParseDuration(f.Route.Start); err == nil {
 		cfg.Start = now.Add(-back).UTC().Format(time.RFC3339)
 	}
 	return cfg, nil
+}
+
+// company says of a topic who else may have one of its partitions at the same time.
+func company(f *native.File) func(topic string) mirror.Company {
+	return func(topic string) mirror.Company {
+		switch {
+		case f.Replicas(topic) > 1:
+			return mirror.Standby
+		case f.Controller.Rebalance.Handover == native.HandoverOverlap:
+			return mirror.FormerOwner
+		default:
+			return mirror.Alone
+		}
+	}
 }
 
 // Selection is what the route takes of its source by name.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/causeway-mirror/causeway/handler"
 	"github.com/causeway-mirror/causeway/internal/conf"
 	"github.com/causeway-mirror/causeway/internal/native"
 	"github.com/causeway-mirror/causeway/mirror"
@@ -52,4 +53,17 @@ func TestFileThatIsValidIsNotRefusedByTheConnector(t *testing.T) {
 			require.Equal(t, c.Validate() == nil, f.ValidateWorker() == nil, "%v, but %v", f.ValidateWorker(), c.Validate())
 		})
 	}
+}
+
+// TestWhoMayHaveAPartitionAtOnce holds which topics two workers may have at the same time.
+func TestWhoMayHaveAPartitionAtOnce(t *testing.T) {
+	t.Parallel()
+	f := native.Default()
+	of := company(&f)
+	require.Equal(t, mirror.Alone, of("orders"))
+	f.Controller.Rebalance.Handover = native.HandoverOverlap
+	require.Equal(t, mirror.FormerOwner, of("orders"))
+	f.Route.Topics.Overrides = map[string]handler.TopicConfig{"orders": {Replicas: 2}}
+	require.Equal(t, mirror.Standby, of("orders"))
+	require.Equal(t, mirror.FormerOwner, of("clicks"))
 }
