@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/causeway-mirror/causeway/internal/kafkad"
 )
@@ -70,16 +70,19 @@ func (b *Broker) startOnce(ctx context.Context) error {
 	})
 }
 
-// registered asks the broker itself whether it knows itself as a member with the address it was given.
+// registered asks the broker itself whether it knows itself as a member with the address it was given. The client's own view of the cluster would
+// not do: it is renewed every few minutes.
 func (b *Broker) registered(ctx context.Context, cl *kgo.Client) error {
-	md, err := kadm.NewClient(cl).BrokerMetadata(ctx)
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{} // none
+	md, err := req.RequestWith(ctx, cl.SeedBrokers()[0])
 	if err != nil {
-		return err
+		return fmt.Errorf("ask for its cluster: %w", err)
 	}
-	if md.Controller < 0 {
+	if md.ControllerID < 0 {
 		return errors.New("no controller yet")
 	}
-	if !slices.ContainsFunc(md.Brokers, func(d kadm.BrokerDetail) bool { return int(d.NodeID) == b.id && int(d.Port) == b.port }) {
+	if !slices.ContainsFunc(md.Brokers, func(d kmsg.MetadataResponseBroker) bool { return int(d.NodeID) == b.id && int(d.Port) == b.port }) {
 		return errors.New("not registered yet")
 	}
 	return nil
