@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -70,8 +71,7 @@ func (c *Cluster) RemakeUnder(ctx context.Context, cl *kgo.Client, topic string,
 		}
 		switch id {
 		case was:
-			answer, err := adm.DeleteTopic(ctx, topic)
-			return errors.Join(fmt.Errorf("topic %s is being deleted", topic), err, answer.Err)
+			return errors.Join(fmt.Errorf("topic %s is being deleted", topic), remove(ctx, cl, was))
 		case kadm.TopicID{}:
 			_, err := adm.CreateTopic(ctx, int32(partitions), int16(c.replicas()), nil, topic) // refused until the old one is gone
 			return errors.Join(fmt.Errorf("topic %s is being made anew", topic), err)
@@ -79,6 +79,21 @@ func (c *Cluster) RemakeUnder(ctx context.Context, cl *kgo.Client, topic string,
 			return c.knows(ctx, cl, topic, id)
 		}
 	})
+}
+
+// remove deletes a topic by its id: a request that is sent twice must not delete the next topic of that name, which has been made meanwhile.
+func remove(ctx context.Context, cl *kgo.Client, id kadm.TopicID) error {
+	req, asked := kmsg.NewPtrDeleteTopicsRequest(), kmsg.NewDeleteTopicsRequestTopic()
+	asked.TopicID = id
+	req.Topics = append(req.Topics, asked)
+	answer, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return fmt.Errorf("delete topic %s: %w", id, err)
+	}
+	for _, t := range answer.Topics {
+		err = errors.Join(err, kerr.ErrorForCode(t.ErrorCode))
+	}
+	return err
 }
 
 // knows returns an error unless each broker knows topic by that id and by no other. A producer that hears of a topic's former id first gives
